@@ -1,0 +1,168 @@
+package facts
+
+import (
+	"fmt"
+
+	"github.com/go-json-experiment/json"
+	"github.com/mahati-host/mahati/narad"
+)
+
+// The names of Mahati's facts (R6).
+const (
+	SessionCreated  = "mahati.session.created"
+	SessionArchived = "mahati.session.archived"
+	SessionRestored = "mahati.session.restored"
+	Posture         = "mahati.posture"
+	InputQueued     = "mahati.input.queued"
+	InputWithdrawn  = "mahati.input.withdrawn"
+	QueueReleased   = "mahati.queue.released"
+	AgentRemembered = "mahati.agent.remembered"
+	Decision        = "mahati.decision"
+	ToolOutput      = "mahati.tool.output"
+	Round           = "mahati.round"
+)
+
+// Prefix is what every name of Mahati's facts begins with. No agent may use it.
+const Prefix = "mahati."
+
+// Created is the payload of SessionCreated, a session's first fact (R8).
+type Created struct {
+	WorkspaceID      string   `json:"workspaceId"`
+	Cwd              string   `json:"cwd,omitzero"`
+	ClientKind       string   `json:"clientKind,omitzero"`
+	Title            string   `json:"title,omitzero"`
+	Agent            string   `json:"agent,omitzero"`
+	ClientExecutorID string   `json:"clientExecutorId,omitzero"`
+	RequiredProfiles []string `json:"requiredProfiles"`
+	Mappings         Mappings `json:"mappings"`
+	ParentSessionID  string   `json:"parentSessionId,omitzero"`
+}
+
+// Mappings are the versions of the projections that apply to a session (R1). Version
+// 0 yields nothing.
+type Mappings struct {
+	Narya int `json:"narya"`
+}
+
+// Archived is the payload of SessionArchived and SessionRestored.
+type Archived struct{}
+
+// Postured is the payload of Posture (R18).
+type Postured struct {
+	Posture string `json:"posture"`
+	Was     string `json:"was"`
+}
+
+// The postures.
+const (
+	Attended = "attended"
+	Detached = "detached"
+)
+
+// Queued is the payload of InputQueued: a message that waits for its run (R16).
+type Queued struct {
+	MessageID string `json:"messageId"`
+	RunID     string `json:"runId"`
+	Kind      string `json:"kind"`
+	Content   string `json:"content"`
+}
+
+// The kinds of queued input.
+const (
+	// Start is a message that waits for a place among the running agents.
+	Start = "start"
+	// FollowUp is a message that waits for the run before it.
+	FollowUp = "follow-up"
+)
+
+// Withdrawn is the payload of InputWithdrawn.
+type Withdrawn struct {
+	MessageID string `json:"messageId"`
+	RunID     string `json:"runId"`
+}
+
+// Released is the payload of QueueReleased: a parked queue moves again.
+type Released struct{}
+
+// Remembered is the payload of AgentRemembered: how the agent finds its session again.
+type Remembered struct {
+	Agent string `json:"agent"`
+	Ref   string `json:"ref"`
+}
+
+// Decided is the payload of Decision: the decision of some members of a pack (R12).
+type Decided struct {
+	InterruptID string          `json:"interruptId"`
+	Members     []MemberDecided `json:"members"`
+	Actor       Actor           `json:"actor"`
+	Reason      string          `json:"reason,omitzero"`
+}
+
+// MemberDecided is the decision of one member.
+type MemberDecided struct {
+	RequestID string `json:"requestId"`
+	Decision  string `json:"decision"`
+}
+
+// Actor says who decided: an opaque id (R6), and for a decision by rule its name.
+type Actor struct {
+	ID   string `json:"id"`
+	Rule string `json:"rule,omitzero"`
+}
+
+// Output is the payload of ToolOutput (R43).
+type Output struct {
+	ToolCallID string `json:"toolCallId"`
+	Text       string `json:"text,omitzero"`
+	// Truncated marks the last output of a call that had more than is kept.
+	Truncated bool `json:"truncated,omitzero"`
+}
+
+// Rounded is the payload of Round: a round of a model begins (R42).
+type Rounded struct {
+	Provider string `json:"provider"`
+	Model    string `json:"model"`
+}
+
+// Session returns a session.custom fact.
+func Session(name string, payload any) *narad.Custom {
+	return &narad.Custom{Kind: narad.TypeSessionCustom, Name: name, Value: value(payload)}
+}
+
+// Run returns a run.custom fact of a run. The sequences are the caller's to give.
+func Run(rootRunID, runID, name string, payload any) *narad.Custom {
+	c := &narad.Custom{Kind: narad.TypeRunCustom, Name: name, Value: value(payload)}
+	c.RootRunID, c.RunID = rootRunID, runID
+	return c
+}
+
+func value(payload any) narad.Raw {
+	data, err := json.Marshal(payload, json.Deterministic(true))
+	if err != nil {
+		panic("facts: a payload of this package is always JSON: " + err.Error())
+	}
+	return data
+}
+
+// Read reads the payload of a fact with the given name; false if the record is
+// another fact, or its payload does not fit, which no host of ours wrote.
+func Read[T any](rec narad.Record, name string) (T, bool) {
+	var payload T
+	c, ok := rec.(*narad.Custom)
+	if !ok || c.Name != name {
+		return payload, false
+	}
+	if err := json.Unmarshal(c.Value, &payload); err != nil {
+		return payload, false
+	}
+	return payload, true
+}
+
+// Value returns a payload as it stands in a fact.
+func Value(payload any) (narad.Raw, error) {
+	data, err := json.Marshal(payload, json.Deterministic(true))
+	if err != nil {
+		return nil, fmt.Errorf("encode a payload: %w", err)
+	}
+	return data, nil
+}

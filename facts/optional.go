@@ -1,0 +1,132 @@
+package facts
+
+import (
+	"strconv"
+
+	"github.com/mahati-host/mahati/narad"
+)
+
+// The optional fields that Mahati adds to Narad's facts (R1). Every client ignores
+// what it does not know.
+const (
+	fieldCommand    = "commandId"
+	fieldInput      = "input_id"
+	fieldAgent      = "agentId"
+	fieldGate       = "gate"
+	fieldQueued     = "queued"
+	fieldToolName   = "toolName"
+	fieldToolKind   = "toolKind"
+	fieldTitle      = "title"
+	fieldDuration   = "durationMs"
+	fieldStopReason = "stopReason"
+	fieldAnswers    = "answers"
+	fieldName       = "agentName"
+	fieldHarness    = "harness"
+	fieldStatus     = "status"
+)
+
+func text(e *narad.Event, name string) string {
+	s, _ := e.Optional(name).IsString()
+	return s
+}
+
+func setText(e *narad.Event, name, s string) {
+	if s != "" {
+		e.SetOptional(name, narad.Quote(s))
+	}
+}
+
+// Caused returns the id of the command that caused a fact, "" for none.
+func Caused(e *narad.Event) string { return text(e, fieldCommand) }
+
+// SetCaused records the command that caused a fact.
+func SetCaused(e *narad.Event, commandID string) { setText(e, fieldCommand, commandID) }
+
+// InputID returns the id of the headless input that caused a fact, "" for none.
+func InputID(e *narad.Event) string { return text(e, fieldInput) }
+
+// SetInputID records the headless input that caused a fact.
+func SetInputID(e *narad.Event, id string) { setText(e, fieldInput, id) }
+
+// AgentID returns the agent's own id of what a fact is about (R4).
+func AgentID(e *narad.Event) string { return text(e, fieldAgent) }
+
+// SetAgentID records the agent's own id.
+func SetAgentID(e *narad.Event, id string) { setText(e, fieldAgent, id) }
+
+// Gate reports whether a run.started begins a gate run (R10).
+func Gate(e *narad.Event) bool { return string(e.Optional(fieldGate)) == "true" }
+
+// SetGate marks the start of a gate run.
+func SetGate(e *narad.Event) { e.SetOptional(fieldGate, narad.Raw("true")) }
+
+// WasQueued reports whether a message waited in the queue before its run (R9).
+func WasQueued(e *narad.Event) bool { return string(e.Optional(fieldQueued)) == "true" }
+
+// SetQueued marks a message that waited.
+func SetQueued(e *narad.Event) { e.SetOptional(fieldQueued, narad.Raw("true")) }
+
+// ToolName returns the name of the tool that a finish is about.
+func ToolName(e *narad.Event) string { return text(e, fieldToolName) }
+
+// SetToolFinish records a tool's name and how long it took, in milliseconds, on its
+// finish.
+func SetToolFinish(e *narad.Event, name string, milliseconds int64) {
+	setText(e, fieldToolName, name)
+	e.SetOptional(fieldDuration, narad.Raw(strconv.FormatInt(max(milliseconds, 0), 10)))
+}
+
+// SetToolStart records a tool's kind and title on its start.
+func SetToolStart(e *narad.Event, kind, title string) {
+	setText(e, fieldToolKind, kind)
+	setText(e, fieldTitle, title)
+}
+
+// ToolKind returns the kind of the tool that a start is about.
+func ToolKind(e *narad.Event) string { return text(e, fieldToolKind) }
+
+// StopReason returns why a finished run stopped (R42).
+func StopReason(e *narad.Event) string { return text(e, fieldStopReason) }
+
+// SetStopReason records why a finished run stopped.
+func SetStopReason(e *narad.Event, reason string) { setText(e, fieldStopReason, reason) }
+
+// SetAgentName records who works in a nested run.
+func SetAgentName(e *narad.Event, name string) { setText(e, fieldName, name) }
+
+// AgentName returns who works in a nested run.
+func AgentName(e *narad.Event) string { return text(e, fieldName) }
+
+// Answers returns the answers to questions of an interrupt.resolved (R13).
+func Answers(e *narad.Event) narad.Raw { return e.Optional(fieldAnswers) }
+
+// SetAnswers records the answers to questions.
+func SetAnswers(e *narad.Event, answers narad.Raw) {
+	if answers != nil {
+		e.SetOptional(fieldAnswers, answers)
+	}
+}
+
+// SetHarness records the version of the headless log's mapping for a root run (R1).
+func SetHarness(e *narad.Event, version int) {
+	e.SetOptional(fieldHarness, narad.Raw(strconv.Itoa(version)))
+}
+
+// The statuses of a session, as Narya shows them.
+const (
+	Idle    = "idle"
+	Running = "running"
+	Waiting = "waiting"
+)
+
+// SetStatus records the session's status before and after a fact that changes it.
+func SetStatus(e *narad.Event, was, now string) {
+	if was != now {
+		e.SetOptional(fieldStatus, value(status{was, now}))
+	}
+}
+
+type status struct {
+	Was string `json:"was"`
+	Now string `json:"now"`
+}

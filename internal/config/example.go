@@ -1,0 +1,84 @@
+package config
+
+import "strings"
+
+const exampleHead = `# The configuration of Mahati, <home>/config.toml. Every line that sets something
+# is shown with its default; take away the # to change it. Each setting but agents
+# and policy can also be given in the environment, in capitals and with _ for the
+# dot: MAHATI_STREAMS_HEARTBEAT=10s, lists separated by commas. Flags win over the
+# environment, the environment over this file. A key that is not known is an error.
+`
+
+const exampleAgents = `
+# An agent that sessions can name; there may be any number. kind = "acp" is any
+# program that speaks the Agent Client Protocol on stdin and stdout: command is its
+# command line, or a list of its words; env names variables that are passed on to
+# it besides PATH, HOME and the like; cwd is its directory, if not the session's.
+#[agents.opencode]
+#kind = "acp"
+#command = ["npx", "opencode-ai", "acp"]
+#env = ["OPENCODE_API_KEY"]
+#cwd = ""
+
+# kind = "script" follows a file of steps, without a model.
+#[agents.rehearsal]
+#kind = "script"
+#file = "rehearsal.script"
+`
+
+const examplePolicy = `
+# What happens when an agent asks for a permission: the first rule that matches
+# allows it, asks a person, or denies it; without one a person is asked. A rule
+# matches when each condition that it has does. kind is one or a list of read, edit,
+# delete, move, search, execute, think, fetch and other; tool and path are patterns
+# of *, ?, [...], and ** for any number of directories. The name is recorded with
+# each decision, rule-1 and so on if it has none.
+#[[policy]]
+#name = "reading is fine"
+#action = "allow"
+#kind = ["read", "search"]
+
+#[[policy]]
+#name = "keys are off limits"
+#action = "deny"
+#kind = "edit"
+#tool = "*"
+#path = "**/.ssh/**"
+`
+
+// Example is the documented configuration file, every setting at its default and
+// commented out.
+func Example() string {
+	var config Config
+	var out strings.Builder
+	out.WriteString(exampleHead)
+	section := ""
+	for _, s := range settingsOf(&config) {
+		s.value.reset()
+		name := s.key
+		if table, key, ok := strings.Cut(s.key, "."); ok {
+			name = key
+			if table != section {
+				out.WriteString(endOfSection(section))
+				out.WriteString("\n[" + table + "]\n")
+				section = table
+			}
+		}
+		out.WriteString("\n")
+		for line := range strings.SplitSeq(s.doc, "\n") {
+			out.WriteString("# " + line + "\n")
+		}
+		out.WriteString("#" + name + " = " + s.value.literal() + "\n")
+	}
+	out.WriteString(endOfSection(section))
+	out.WriteString(examplePolicy)
+	return out.String()
+}
+
+// endOfSection is what follows the settings of a section.
+func endOfSection(section string) string {
+	if section == "agents" {
+		return exampleAgents
+	}
+	return ""
+}

@@ -1,0 +1,75 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/mahati-host/mahati/internal/access"
+)
+
+// MaxBody is the largest request body.
+const MaxBody = 1 << 20
+
+// bodyTimeout is how long a client may take to send a body.
+const bodyTimeout = 30 * time.Second
+
+// requestState is what the edge knows of a request. It belongs to the goroutine
+// of its handler.
+type requestState struct {
+	id        string
+	principal access.Principal
+	response  *response
+	stream    *Stream
+	failure   error // to be logged, never to be shown
+	attrs     []slog.Attr
+}
+
+type stateKey struct{}
+
+// stateOf returns the state of a request, or an empty one outside the edge.
+func stateOf(ctx context.Context) *requestState {
+	if state, ok := ctx.Value(stateKey{}).(*requestState); ok {
+		return state
+	}
+	return &requestState{}
+}
+
+// PrincipalOf returns who makes the request: nobody, outside the edge.
+func PrincipalOf(ctx context.Context) access.Principal { return stateOf(ctx).principal }
+
+// RequestID returns the id under which the request is logged.
+func RequestID(ctx context.Context) string { return stateOf(ctx).id }
+
+// Annotate adds to the log line of the request, once it ends. The value is an
+// identifier, such as that of a session; never content.
+func Annotate(ctx context.Context, key, value string) {
+	state := stateOf(ctx)
+	state.attrs = append(state.attrs, slog.String(key, value))
+}
+
+// ReadBody reads the whole body of a request. Its errors are problems.
+func ReadBody(r *http.Request) ([]byte, error) {
+	body, err := io.ReadAll(r.Body)
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		return nil, bodyTooLarge()
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return nil, &Problem{HTTPStatus: http.StatusRequestTimeout, Code: CodeBodyTimeout, Detail: "the body did not arrive in time"}
+	case err != nil:
+		return nil, &Problem{HTTPStatus: http.StatusBadRequest, Code: CodeBadRequest, Detail: "the body did not arrive whole"}
+	}
+	return body, nil
+}
+
+func bodyTooLarge() *Problem {
+	return &Problem{
+		HTTPStatus: http.StatusRequestEntityTooLarge, Code: CodeBodyTooLarge,
+		Detail: "the body is larger than allowed", Members: map[string]any{"limit": MaxBody},
+	}
+}

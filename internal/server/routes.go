@@ -1,0 +1,38 @@
+package server
+
+import "net/http"
+
+// Routes serves a mux, and answers what it has no route for with problem
+// documents where the mux itself would write plain text.
+func Routes(mux *http.ServeMux) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fallback, pattern := mux.Handler(r)
+		if pattern != "" {
+			mux.ServeHTTP(w, r)
+			return
+		}
+		// No route: only the mux knows whether another method would have one.
+		probe := &probe{header: make(http.Header)}
+		fallback.ServeHTTP(probe, r)
+		if probe.status == http.StatusMethodNotAllowed {
+			w.Header().Set("Allow", probe.header.Get("Allow"))
+			WriteProblem(w, r, methodNotAllowed())
+			return
+		}
+		WriteProblem(w, r, &Problem{HTTPStatus: http.StatusNotFound, Code: CodeNotFound, Detail: "there is nothing at this address"})
+	})
+}
+
+func methodNotAllowed() *Problem {
+	return &Problem{HTTPStatus: http.StatusMethodNotAllowed, Code: CodeMethodNotAllowed, Detail: "another method is needed here"}
+}
+
+// A probe takes an answer and keeps its status and header.
+type probe struct {
+	header http.Header
+	status int
+}
+
+func (p *probe) Header() http.Header         { return p.header }
+func (p *probe) Write(b []byte) (int, error) { return len(b), nil }
+func (p *probe) WriteHeader(status int)      { p.status = status }

@@ -1,0 +1,601 @@
+package narad
+
+import (
+	"bytes"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// A coder visits the fields of a record. Each type lists its fields once, in its
+// fields method, and the coder's mode decides what a visit does: take the field
+// from the members of a decoded object, or check and write it. So a field that is
+// read is a field that is written, under the same rule.
+type coder struct {
+	mode    mode
+	strict  bool   // decoding: demand what a host must write
+	code    Code   // the code of a field's error
+	path    string // the JSON Pointer of the object being visited
+	members []member
+	out     []byte   // encoding: the object so far, without its closing brace
+	free    bool     // encoding: a value of free form was written
+	known   []string // encoding: the names that the type defines
+	extra   []Member // encoding: the fields that it does not
+	err     *Error   // the first refusal, which later ones do not replace
+}
+
+// writes reports whether the coder encodes, and then notes that the type defines
+// the name, so that no additional field takes it.
+func (c *coder) writes(name string) bool {
+	if c.mode == encoding {
+		c.known = append(c.known, name)
+	}
+	return c.mode == encoding
+}
+
+// host reports whether the record must be one that a host may emit.
+func (c *coder) host() bool { return c.strict || c.mode == encoding }
+
+type mode uint8
+
+const (
+	decoding mode = iota
+	encoding
+)
+
+// need says whether a field may be absent.
+type need bool
+
+const (
+	required need = true
+	optional need = false
+)
+
+func (c *coder) fail(name, rule string) {
+	if c.err == nil {
+		c.err = &Error{c.code, pointer(c.path, name), rule}
+	}
+}
+
+// failAs is fail with a code of its own.
+func (c *coder) failAs(code Code, name, rule string) {
+	if c.err == nil {
+		c.err = &Error{code, pointer(c.path, name), rule}
+	}
+}
+
+// take returns the value of a member and marks it as known. The result is ""
+// where the member is absent.
+func (c *coder) take(name string) string {
+	for i := range c.members {
+		if c.members[i].name == name {
+			c.members[i].used = true
+			return c.members[i].value
+		}
+	}
+	return ""
+}
+
+// is reports whether a value is the string text, however it is spelled.
+func is(value, text string) bool { return isString(value) && unquote(value) == text }
+
+func isString(value string) bool { return value != "" && value[0] == '"' }
+
+// has reports whether a member of that name is present, null or not.
+func (c *coder) has(name string) bool {
+	for i := range c.members {
+		if c.members[i].name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// comma separates a member from the one before it.
+func (c *coder) comma() {
+	if c.out[len(c.out)-1] != '{' {
+		c.out = append(c.out, ',')
+	}
+}
+
+// put starts a member.
+func (c *coder) put(name string) {
+	c.comma()
+	c.out = append(c.out, '"')
+	c.out = append(c.out, name...)
+	c.out = append(c.out, '"', ':')
+}
+
+// unusable handles an optional member of a wrong form: a client goes on without
+// it, a host must not write it (facts about the public client, §18.25).
+func (c *coder) unusable(name, rule string, n need) {
+	if n == required || c.host() {
+		c.fail(name, rule)
+	}
+}
+
+// id visits a non-empty string.
+func (c *coder) id(name string, p *string, n need) {
+	const rule = "a non-empty string is required"
+	if c.writes(name) {
+		if *p == "" {
+			if n == required {
+				c.fail(name, rule)
+			}
+			return
+		}
+		c.putText(name, *p)
+		return
+	}
+	value := c.take(name)
+	if value == "" && n == optional {
+		return
+	}
+	if len(value) < 3 || value[0] != '"' {
+		c.unusable(name, rule, n)
+		return
+	}
+	*p = unquote(value)
+}
+
+// text visits a string that may be empty. An optional one is absent when empty.
+func (c *coder) text(name string, p *string, n need) {
+	if c.writes(name) {
+		if *p != "" || n == required {
+			c.putText(name, *p)
+		}
+		return
+	}
+	value := c.take(name)
+	if value == "" && n == optional {
+		return
+	}
+	if !isString(value) {
+		c.unusable(name, "a string is required", n)
+		return
+	}
+	*p = unquote(value)
+}
+
+// nullableText visits a required member that is a string or null.
+func (c *coder) nullableText(name string, p **string) {
+	if c.writes(name) {
+		if *p == nil {
+			c.put(name)
+			c.out = append(c.out, "null"...)
+			return
+		}
+		c.putText(name, **p)
+		return
+	}
+	switch value := c.take(name); {
+	case value == "":
+		c.fail(name, "a string or null is required")
+	case value[0] == '"':
+		s := unquote(value)
+		*p = &s
+	case value != "null" && c.strict:
+		c.fail(name, "a string or null is required")
+	}
+}
+
+// presentText visits an optional string whose emptiness has a meaning.
+func (c *coder) presentText(name string, p **string) {
+	if c.writes(name) {
+		if *p != nil {
+			c.putText(name, **p)
+		}
+		return
+	}
+	switch value := c.take(name); {
+	case value == "":
+	case !isString(value):
+		c.fail(name, "a string is required")
+	default:
+		s := unquote(value)
+		*p = &s
+	}
+}
+
+func (c *coder) putText(name, s string) {
+	if !utf8.ValidString(s) {
+		c.fail(name, "the text must be UTF-8")
+		return
+	}
+	c.put(name)
+	c.out, _ = jsontext.AppendQuote(c.out, s) // its only error is text that is not UTF-8
+}
+
+// count visits an integer of at least least and at most MaxInteger. An optional
+// one is absent when zero.
+func (c *coder) count(name string, p *int64, least int64, n need) {
+	if c.writes(name) {
+		if *p == 0 && n == optional {
+			return
+		}
+		if *p < least || *p > MaxInteger {
+			c.fail(name, atLeast(least))
+			return
+		}
+		c.put(name)
+		c.out = strconv.AppendInt(c.out, *p, 10)
+		return
+	}
+	value := c.take(name)
+	if value == "" && n == optional {
+		return
+	}
+	i, ok := integer(value)
+	if !ok || i < least {
+		c.unusable(name, atLeast(least), n)
+		return
+	}
+	*p = i
+}
+
+func atLeast(least int64) string {
+	return "an integer of at least " + strconv.FormatInt(least, 10) + " is required"
+}
+
+// index visits an optional integer of at least 0 that is refused in any other
+// form, by a client too.
+func (c *coder) index(name string, p **int64) {
+	if c.writes(name) {
+		if *p != nil {
+			c.count(name, *p, 0, required)
+		}
+		return
+	}
+	if c.has(name) {
+		*p = new(int64)
+		c.count(name, *p, 0, required)
+	}
+}
+
+// integer reads a JSON number that is a whole number, however it is spelled, and
+// no larger than MaxInteger.
+func integer(value string) (int64, bool) {
+	if i, err := strconv.ParseInt(value, 10, 64); err == nil {
+		return i, i <= MaxInteger && i >= -MaxInteger
+	}
+	if value == "" || !startsNumber(value[0]) {
+		return 0, false
+	}
+	d, ok := decimalOf(value)
+	if !ok || d.exponent < 0 || len(d.digits)+d.exponent > len("9007199254740991") {
+		return 0, false
+	}
+	i, err := strconv.ParseInt(d.digits+strings.Repeat("0", d.exponent), 10, 64)
+	if d.negative {
+		i = -i
+	}
+	return i, err == nil && i <= MaxInteger && i >= -MaxInteger
+}
+
+func startsNumber(c byte) bool { return c == '-' || '0' <= c && c <= '9' }
+
+// value visits any JSON value; a required one must be present, and null is.
+func (c *coder) value(name string, p *Raw, n need) {
+	if c.writes(name) {
+		c.putRaw(name, *p, n)
+		return
+	}
+	value := c.take(name)
+	if value == "" {
+		if n == required {
+			c.fail(name, "a value is required")
+		}
+		return
+	}
+	*p = Raw(value)
+}
+
+func (c *coder) putRaw(name string, value Raw, n need) {
+	if value == nil {
+		if n == required {
+			c.fail(name, "a value is required")
+		}
+		return
+	}
+	if !jsontext.Value(value).IsValid() {
+		c.fail(name, "the value must be strict JSON")
+		return
+	}
+	c.put(name)
+	c.out, c.free = appendRaw(c.out, value), true
+}
+
+// appendRaw writes a value as it is. Only where it has line breaks it loses its
+// white space: a record is one line of a log and one line of a stream.
+func appendRaw(out []byte, value Raw) []byte {
+	if bytes.ContainsAny(value, "\r\n") {
+		compact := jsontext.Value(bytes.Clone(value))
+		if compact.Compact() == nil {
+			value = Raw(compact)
+		}
+	}
+	return append(out, value...)
+}
+
+// words visits an array of non-empty strings.
+func (c *coder) words(name string, p *[]string, r words) {
+	if c.writes(name) {
+		if *p == nil && !r.required {
+			return
+		}
+		if rule := r.check(*p); rule != "" {
+			c.fail(name, rule)
+			return
+		}
+		c.put(name)
+		c.out = appendWords(c.out, *p)
+		return
+	}
+	value := c.take(name)
+	if value == "" && !r.required {
+		return
+	}
+	items, ok := elements(value)
+	if !ok {
+		c.unusable(name, "an array of strings is required", need(r.required))
+		return
+	}
+	list := make([]string, len(items))
+	for i, item := range items {
+		text, isString := item.IsString()
+		if !isString {
+			if c.strict {
+				c.failItem(name, i, "a string is required")
+				return
+			}
+			text = item.String()
+		}
+		list[i] = text
+	}
+	if rule := r.check(list); rule != "" && (c.strict || r.required && len(list) == 0) {
+		c.fail(name, rule)
+		return
+	}
+	*p = list
+}
+
+func (c *coder) failItem(name string, i int, rule string) {
+	if c.err == nil {
+		c.err = &Error{c.code, pointer(c.path, name) + "/" + strconv.Itoa(i), rule}
+	}
+}
+
+// words is the rule of an array of strings.
+type words struct {
+	required bool // it must be present and not empty
+	unique   bool // no string twice
+}
+
+func (r words) check(list []string) string {
+	if r.required && len(list) == 0 {
+		return "at least one string is required"
+	}
+	seen := make(map[string]bool, len(list))
+	for _, s := range list {
+		if s == "" || !utf8.ValidString(s) {
+			return "the strings must be non-empty UTF-8"
+		}
+		if r.unique && seen[s] {
+			return "the strings must differ"
+		}
+		seen[s] = true
+	}
+	return ""
+}
+
+func appendWords(out []byte, list []string) []byte {
+	out = append(out, '[')
+	for i, s := range list {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out, _ = jsontext.AppendQuote(out, s)
+	}
+	return append(out, ']')
+}
+
+// word visits a string of a closed set.
+func word[T ~string](c *coder, name string, p *T, allowed []T, n need) {
+	s := string(*p)
+	c.id(name, &s, n)
+	if c.err != nil || s == "" {
+		return
+	}
+	for _, a := range allowed {
+		if string(a) == s {
+			*p = a
+			return
+		}
+	}
+	c.unusable(name, oneOf(allowed), n)
+}
+
+func oneOf[T ~string](allowed []T) string {
+	rule := "one of"
+	for i, a := range allowed {
+		if i > 0 {
+			rule += ","
+		}
+		rule += " " + string(a)
+	}
+	return rule + " is required"
+}
+
+// forbid refuses members that a class must not carry, whatever their value.
+func (c *coder) forbid(code Code, rule string, names ...string) {
+	if c.mode == encoding {
+		c.known = append(c.known, names...)
+		return
+	}
+	for _, name := range names {
+		if c.has(name) {
+			c.failAs(code, name, rule)
+		}
+	}
+}
+
+// elements splits a valid JSON array.
+func elements(value string) ([]Raw, bool) {
+	if value == "" || value[0] != '[' {
+		return nil, false
+	}
+	s := scanner{text: value}
+	var list []Raw
+	for more := s.open(']'); more; more = s.next(']') {
+		start := s.pos
+		s.value(0)
+		list = append(list, Raw(value[start:s.pos]))
+	}
+	return list, true
+}
+
+// membersOf splits a valid JSON object.
+func membersOf(value string) ([]member, bool) {
+	if value == "" || value[0] != '{' {
+		return nil, false
+	}
+	var s scanner
+	s.scan(value)
+	return s.members, true
+}
+
+// rest returns the members that no visit took.
+func (c *coder) rest() []Member {
+	var extra []Member
+	for _, m := range c.members {
+		if !m.used {
+			extra = append(extra, Member{m.name, Raw(m.value)})
+		}
+	}
+	return extra
+}
+
+// aside checks a member that the type does not define, but that a published
+// schema gives a form to all the same. It stays among the unknown fields.
+func (c *coder) aside(name, rule string, ok func(value string) bool) {
+	if !c.host() {
+		return
+	}
+	for i := range c.members {
+		if c.members[i].name == name && !ok(c.members[i].value) {
+			c.fail(name, rule)
+		}
+	}
+	for _, m := range c.extra {
+		if m.Name == name && !ok(string(m.Value)) {
+			c.fail(name, rule)
+		}
+	}
+}
+
+// asideIDs checks members that stand aside as non-empty strings.
+func (c *coder) asideIDs(names ...string) {
+	for _, name := range names {
+		c.aside(name, "a non-empty string is required", func(v string) bool { return len(v) > 2 && v[0] == '"' })
+	}
+}
+
+// asideTexts checks members that stand aside as strings.
+func (c *coder) asideTexts(names ...string) {
+	for _, name := range names {
+		c.aside(name, "a string is required", isString)
+	}
+}
+
+// putExtra writes members that this package does not know.
+func (c *coder) putExtra(extra []Member) {
+	taken := c.taken(len(extra))
+	for _, m := range extra {
+		if c.err != nil {
+			return
+		}
+		if !jsontext.Value(m.Value).IsValid() || !utf8.ValidString(m.Name) {
+			c.fail(m.Name, "an additional field must be strict JSON")
+			return
+		}
+		if taken(m.Name) {
+			c.fail(m.Name, "an additional field must not have the name of another")
+			return
+		}
+		c.comma()
+		c.out, _ = jsontext.AppendQuote(c.out, m.Name)
+		c.out = append(c.out, ':')
+		c.free = true
+		c.out = appendRaw(c.out, m.Value)
+	}
+}
+
+// taken returns a function that reports whether a name is known or was asked for
+// before. Few names are searched, many are looked up.
+func (c *coder) taken(more int) func(name string) bool {
+	if more <= 16 {
+		return func(name string) bool {
+			found := slices.Contains(c.known, name)
+			c.known = append(c.known, name)
+			return found
+		}
+	}
+	seen := make(map[string]bool, len(c.known)+more)
+	for _, name := range c.known {
+		seen[name] = true
+	}
+	return func(name string) bool {
+		found := seen[name]
+		seen[name] = true
+		return found
+	}
+}
+
+// embed writes an object that inner has encoded.
+func (c *coder) embed(name string, inner *coder) {
+	if inner.err != nil {
+		if c.err == nil {
+			c.err = inner.err
+		}
+		return
+	}
+	c.put(name)
+	c.out = append(append(c.out, inner.out...), '}')
+	c.free = c.free || inner.free
+}
+
+// list writes an optional array of objects.
+func list[T any](c *coder, name string, items []T, visit func(*coder, *T)) {
+	if len(items) == 0 {
+		return
+	}
+	c.put(name)
+	c.out = append(c.out, '[')
+	for i := range items {
+		inner := &coder{mode: encoding, code: c.code, path: pointer(c.path, name) + "/" + strconv.Itoa(i), out: []byte{'{'}}
+		visit(inner, &items[i])
+		if inner.err != nil {
+			c.err = inner.err
+			return
+		}
+		if i > 0 {
+			c.out = append(c.out, ',')
+		}
+		c.free = c.free || inner.free
+		c.out = append(append(c.out, inner.out...), '}')
+	}
+	c.out = append(c.out, ']')
+}
+
+// inside returns a coder for an element of an array; one that is no object has
+// no members, so that its first required field is missing.
+func (c *coder) inside(name string, i int, value string) *coder {
+	members, _ := membersOf(value)
+	return &coder{
+		strict: c.strict, code: c.code, members: members,
+		path: pointer(c.path, name) + "/" + strconv.Itoa(i),
+	}
+}
