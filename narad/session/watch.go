@@ -82,6 +82,7 @@ func (s *State) revise(r *narad.Revision) {
 	s.seen.add(identity(r), r.Fingerprint())
 	s.revisions.last[keyOfRevision(r)] = r.Revision
 	if r.WorkspaceID == "" {
+		s.sessionID = r.SessionID
 		return
 	}
 	s.revisions.workspaceID = r.WorkspaceID

@@ -69,14 +69,9 @@ func (m *Model) Apply(line []byte) Verdict {
 // negotiated reports whether the profile of a type is in use.
 func (m *Model) negotiated(f fact) bool { return narad.Type(f.kind).Profile()&m.without == 0 }
 
-// foreign reports whether a record belongs to another session. The first record of
-// all decides which session it is.
-func (m *Model) foreign(f fact) bool {
-	if m.sessionID == "" {
-		m.sessionID = f.sessionID()
-	}
-	return f.sessionID() != m.sessionID
-}
+// foreign reports whether a record belongs to another session. The first record that
+// is taken decides which session it is.
+func (m *Model) foreign(f fact) bool { return m.sessionID != "" && f.sessionID() != m.sessionID }
 
 func (m *Model) latch(code string) Verdict {
 	m.latched = true
@@ -160,6 +155,9 @@ func (m *Model) judge(f fact) Verdict {
 
 func (m *Model) take(f fact, told bool) {
 	f.told = told
+	if m.sessionID == "" && !f.workspaceWatch() {
+		m.sessionID = f.sessionID()
+	}
 	m.history = append(m.history, f)
 }
 

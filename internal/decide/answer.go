@@ -1,0 +1,69 @@
+package decide
+
+import "github.com/mahati-host/mahati/narad/session"
+
+// Status is one of the eight words that answer a command.
+type Status string
+
+// The statuses.
+const (
+	Accepted       Status = "accepted"
+	AlreadyApplied Status = "already_applied"
+	NotFound       Status = "not_found"
+	Forbidden      Status = "forbidden"
+	Expired        Status = "expired"
+	Conflict       Status = "conflict"
+	Rejected       Status = "rejected"
+	Unsupported    Status = "unsupported"
+)
+
+// Accepted reports whether the command has its effect.
+func (s Status) Accepted() bool { return s == Accepted }
+
+// Answer answers a command.
+type Answer struct {
+	Status Status `json:"status"`
+	// Decision is the decision of the interrupt, the winner's if another one came first.
+	Decision string `json:"decision,omitzero"`
+	// RequestID names the interrupt.
+	RequestID string `json:"requestId,omitzero"`
+	// Detail is a sentence for people.
+	Detail string `json:"detail,omitzero"`
+	// SessionSequence is the place of the fact that is the effect.
+	SessionSequence int64  `json:"sessionSequence,omitzero"`
+	RunID           string `json:"runId,omitzero"`
+	// ID is the id that was made for what an agent recorded. It is not shown.
+	ID string `json:"-"`
+	// Err is the reason of a refused agent's record. It is not shown.
+	Err Refusal `json:"-"`
+
+	keep bool // the facts stand although the command itself is refused
+}
+
+// Refusal is why an agent's record is refused.
+type Refusal string
+
+// The refusals.
+const (
+	RefusedStopped Refusal = "stopped"
+	RefusedEnded   Refusal = "ended"
+	RefusedInvalid Refusal = "invalid"
+)
+
+func refuse(s Status, detail string) Answer { return Answer{Status: s, Detail: detail} }
+
+// refuseRecord refuses an agent's record.
+func refuseRecord(r Refusal, detail string) Answer {
+	return Answer{Status: Rejected, Detail: detail, Err: r}
+}
+
+// terminalWord names a terminal for people.
+func terminalWord(s session.RunState) string {
+	switch s {
+	case session.Finished:
+		return "finished"
+	case session.Failed:
+		return "failed"
+	}
+	return "was cancelled"
+}

@@ -1,0 +1,249 @@
+package decide
+
+import (
+	"errors"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/mahati-host/mahati/facts"
+	"github.com/mahati-host/mahati/narad"
+	"github.com/mahati-host/mahati/narad/session"
+)
+
+// The words of interrupts (R11, R13).
+const (
+	kindApproval  = "approval"
+	kindQuestion  = "question"
+	actionApprove = "approve"
+	actionDeny    = "deny"
+	actionAnswer  = "answer"
+	actionDismiss = "dismiss"
+	askUser       = "ask_user"
+	reasonAsked   = "interrupt"
+)
+
+// Ruling is what a rule of the policy says instead of a person.
+type Ruling struct {
+	Rule     string
+	Decision string
+}
+
+// Permit asks whether an open tool call may go on, in a gate run of its own, so that
+// the run above stays running (R10).
+type Permit struct {
+	RunID       string
+	ToolCallID  string
+	GateRunID   string
+	InterruptID string
+	WaitID      string
+	Actions     []string
+	Title       string
+	Message     string
+	Input       narad.Raw
+	// Ruling decides at once; nil asks a person.
+	Ruling *Ruling
+}
+
+func (p Permit) propose(d *draft) Answer {
+	run, answer, ok := d.open(p.RunID, true)
+	if !ok {
+		return answer
+	}
+	if t, known := d.state.Tool(p.ToolCallID); !known || !t.Open || t.RunID != p.RunID {
+		return refuseRecord(RefusedInvalid, "no such tool call is open in the run")
+	}
+	gate := &narad.RunStarted{
+		ParentRunID: p.RunID, ParentToolCallID: p.ToolCallID, ClientExecutorID: run.ClientExecutorID,
+	}
+	facts.SetGate(&gate.Event)
+	inside := run
+	inside.RunID = p.GateRunID
+	d.in(inside, gate)
+	d.request(inside, &narad.InterruptRequested{
+		InterruptID: p.InterruptID, WaitID: p.WaitID, Kind: kindApproval, Actions: p.Actions,
+		Title: p.Title, Message: p.Message, Input: p.Input,
+	})
+	answer.RequestID = p.InterruptID
+	if by, decision := d.atOnce(kindApproval, p.Actions, p.Ruling); by != nil {
+		d.decideAtOnce(inside, p.InterruptID, p.WaitID, decision, by, nil)
+		d.in(inside, gateEnd(false))
+		answer.Decision = decision
+	}
+	return answer
+}
+
+// request asks and, at once, pauses (§7.6).
+func (d *draft) request(run session.Run, i *narad.InterruptRequested) {
+	d.subject()
+	d.in(run, i)
+	d.in(run, &narad.RunPaused{
+		WaitID: i.WaitID, InterruptID: i.InterruptID, Reason: reasonAsked, ResumeMode: narad.ResumeCommand,
+	})
+}
+
+// ruledBy is who decided at once, and why.
+type ruledBy struct {
+	actor  facts.Actor
+	reason string
+}
+
+// atOnce returns the decision that needs no person: a rule's, or that nobody is there
+// to ask (R18).
+func (d *draft) atOnce(kind string, actions []string, r *Ruling) (*ruledBy, string) {
+	if r != nil && slices.Contains(actions, r.Decision) {
+		return &ruledBy{facts.Actor{ID: "policy", Rule: r.Rule}, "policy"}, r.Decision
+	}
+	if !d.desk.Detached() {
+		return nil, ""
+	}
+	by := &ruledBy{facts.Actor{ID: "policy", Rule: facts.Detached}, facts.Detached}
+	for _, word := range []string{actionDeny, actionDismiss} {
+		if slices.Contains(actions, word) {
+			return by, word
+		}
+	}
+	return by, narad.DecisionExpired
+}
+
+func (d *draft) decideAtOnce(run session.Run, interruptID, waitID, decision string, by *ruledBy, members []narad.MemberDecision) {
+	who, _ := facts.Value(by.actor)
+	d.in(run, &narad.InterruptResolved{
+		InterruptID: interruptID, WaitID: waitID, Decision: decision, Reason: by.reason, Actor: who, Members: members,
+	})
+	d.in(run, &narad.RunResumed{WaitID: waitID})
+}
+
+// Ask pauses a run until somebody decides. Questions make it a question, which is asked
+// through a tool call (R13); members make it a pack (R12).
+type Ask struct {
+	RunID       string
+	InterruptID string
+	WaitID      string
+	ToolCallID  string // for a question
+	AgentID     string
+	Kind        string
+	Title       string
+	Message     string
+	Actions     []string
+	Input       narad.Raw
+	Members     []Member
+	Questions   []Question
+	ExpiresIn   time.Duration
+}
+
+// Member is one of several things that are asked together.
+type Member = member
+
+// Question is one question to a person.
+type Question struct {
+	Text        string   `json:"text"`
+	Options     []string `json:"options,omitempty"`
+	Recommended *int     `json:"recommended,omitzero"`
+	Multiple    bool     `json:"multiple,omitzero"`
+	Free        bool     `json:"free,omitzero"`
+}
+
+// maxMembers bounds a pack (R12).
+const maxMembers = 32
+
+func (a Ask) propose(d *draft) Answer {
+	run, answer, ok := d.open(a.RunID, true)
+	if !ok {
+		return answer
+	}
+	if run.State != session.Running || len(a.Members) > maxMembers {
+		return refuseRecord(RefusedInvalid, "the run cannot ask now, or asks too many things at once")
+	}
+	d.closeText(run)
+	if len(a.Questions) > 0 {
+		a = a.question()
+		call := &narad.ToolCallStarted{
+			ToolCallID: a.ToolCallID, ToolName: askUser, Executor: narad.ExecutorBackend, Args: a.Input,
+		}
+		facts.SetAgentID(&call.Event, a.AgentID)
+		d.in(run, call)
+	}
+	input, err := a.input()
+	if err != nil {
+		return refuseRecord(RefusedInvalid, "the input is not a JSON object")
+	}
+	asked := &narad.InterruptRequested{
+		InterruptID: a.InterruptID, WaitID: a.WaitID, Kind: a.Kind, Actions: a.Actions,
+		Title: a.Title, Message: a.Message, Input: input,
+	}
+	if a.ExpiresIn > 0 {
+		asked.ExpiresAt = narad.Timestamp(d.env.Now.Add(a.ExpiresIn))
+	}
+	facts.SetAgentID(&asked.Event, a.AgentID)
+	d.request(run, asked)
+	answer.RequestID = a.InterruptID
+	if by, decision := d.atOnce(a.Kind, a.Actions, nil); by != nil {
+		d.settle(run, a, decision, by)
+		answer.Decision = decision
+	}
+	return answer
+}
+
+// settle decides an ask in the batch that asks it.
+func (d *draft) settle(run session.Run, a Ask, decision string, by *ruledBy) {
+	var members []narad.MemberDecision
+	for _, m := range a.Members {
+		members = append(members, m.decided(decision))
+	}
+	d.decideAtOnce(run, a.InterruptID, a.WaitID, decision, by, members)
+	if len(a.Questions) > 0 {
+		t := session.Tool{ToolCallID: a.ToolCallID, ToolName: askUser, StartedAt: narad.Timestamp(d.env.Now)}
+		d.in(run, d.answered(t, resolution{decision: decision}))
+	}
+}
+
+// question gives a question its kind, its actions and its arguments: one single choice
+// offers the options themselves.
+func (a Ask) question() Ask {
+	a.Kind = kindQuestion
+	first := a.Questions[0]
+	if len(a.Questions) == 1 && len(first.Options) > 0 && !first.Multiple && !first.Free {
+		a.Actions = nil
+		for i := range first.Options {
+			a.Actions = append(a.Actions, strconv.Itoa(i))
+		}
+		a.Actions = append(a.Actions, actionDismiss)
+	} else {
+		a.Actions = []string{actionAnswer, actionDismiss}
+	}
+	args, _ := facts.Value(struct {
+		Questions []Question `json:"questions"`
+	}{a.Questions})
+	a.Input = args
+	return a
+}
+
+// input adds what every client needs to the agent's own input.
+func (a Ask) input() (narad.Raw, error) {
+	if len(a.Questions) > 0 {
+		return facts.Value(struct {
+			ToolCallID string     `json:"toolCallId"`
+			Questions  []Question `json:"questions"`
+		}{a.ToolCallID, a.Questions})
+	}
+	if len(a.Members) == 0 {
+		return a.Input, nil
+	}
+	own := map[string]narad.Raw{}
+	if a.Input != nil {
+		fields, ok := a.Input.Members()
+		if !ok {
+			return nil, errors.New("the input is not an object")
+		}
+		for _, f := range fields {
+			own[f.Name] = f.Value
+		}
+	}
+	members, err := facts.Value(a.Members)
+	if err != nil {
+		return nil, err
+	}
+	own["members"] = members
+	return facts.Value(own)
+}

@@ -1,0 +1,204 @@
+package decide
+
+import (
+	"slices"
+
+	"github.com/mahati-host/mahati/facts"
+	"github.com/mahati-host/mahati/narad"
+	"github.com/mahati-host/mahati/narad/session"
+)
+
+// closing says how what is open in a run tree is brought to its end.
+type closing struct {
+	// reason stands on interrupts that expire.
+	reason string
+	// outcome, code and message end open tool calls.
+	outcome narad.Outcome
+	code    string
+	message string
+	// nested ends the runs below.
+	nested func() narad.Authority
+}
+
+// The ways to close.
+func stoppedClosing() closing {
+	return closing{
+		reason: "stopped", outcome: narad.OutcomeCancelled, code: "stopped",
+		nested: func() narad.Authority { return &narad.RunCancelled{Code: "stopped"} },
+	}
+}
+
+func endedClosing() closing {
+	return closing{
+		reason: "ended", outcome: narad.OutcomeCancelled, code: "run_ended",
+		nested: func() narad.Authority { return &narad.RunCancelled{Code: "parent_ended"} },
+	}
+}
+
+func restartedClosing() closing {
+	return closing{
+		reason: "host_restarted", outcome: narad.OutcomeError, code: outcomeUnknown,
+		message: "The host was restarted; nobody knows whether the call took effect.",
+		nested: func() narad.Authority {
+			return &narad.RunError{Code: hostRestarted, Message: hostRestartedText}
+		},
+	}
+}
+
+const (
+	outcomeUnknown    = "outcome_unknown"
+	hostRestarted     = "host_restarted"
+	hostRestartedText = "The host was restarted during the run."
+)
+
+// closeTree closes everything that is open below a run and in it, leaves first, and
+// then ends the run with the terminal (R14, R15).
+func (d *draft) closeTree(run session.Run, how closing, terminal narad.Authority) {
+	for _, below := range slices.Backward(d.state.OpenRuns()) {
+		if below.RunID == run.RunID || !d.below(below, run.RunID) {
+			continue
+		}
+		d.closeRun(below, how, d.nestedTerminal(below, how))
+	}
+	d.closeRun(run, how, terminal)
+}
+
+// nestedTerminal ends a run below the one that ends. A run whose stop was requested is
+// cancelled; a gate that nobody stopped has done its work.
+func (d *draft) nestedTerminal(run session.Run, how closing) narad.Authority {
+	switch {
+	case run.StopRequested:
+		return &narad.RunCancelled{Code: "stopped"}
+	case d.gate(run):
+		return &narad.RunFinished{}
+	}
+	return how.nested()
+}
+
+// below reports whether a run stands below another.
+func (d *draft) below(run session.Run, above string) bool {
+	for run.ParentRunID != "" {
+		if run.ParentRunID == above {
+			return true
+		}
+		parent, ok := d.state.Run(run.ParentRunID)
+		if !ok {
+			return false
+		}
+		run = parent
+	}
+	return false
+}
+
+// closeRun closes what is open in one run, in the one order of R14 and R15.
+func (d *draft) closeRun(run session.Run, how closing, terminal narad.Authority) {
+	if i, open := d.state.OpenInterrupt(run.RunID); open {
+		d.in(run, &narad.InterruptResolved{
+			InterruptID: i.InterruptID, WaitID: i.WaitID, Decision: narad.DecisionExpired, Reason: how.reason,
+			Members: expiredMembers(i, d.desk.Votes[i.InterruptID]),
+		})
+	}
+	if run.State == session.Paused {
+		d.in(run, &narad.RunResumed{WaitID: run.OpenWaitID})
+	}
+	for _, t := range d.state.OpenTools(run.RunID) {
+		d.in(run, d.finish(t, how.outcome, narad.Raw("null"), how.code, how.message))
+	}
+	d.closeText(run)
+	d.endProgress(run)
+	d.in(run, terminal)
+}
+
+// closeText completes a run's messages and reasoning.
+func (d *draft) closeText(run session.Run) {
+	for _, id := range d.state.OpenReasoning(run.RunID) {
+		d.in(run, &narad.ReasoningCompleted{ReasoningID: id})
+	}
+	for _, id := range d.state.OpenMessages(run.RunID) {
+		d.in(run, &narad.MessageTextCompleted{MessageID: id})
+	}
+}
+
+// endProgress ends a run's activities that are under way.
+func (d *draft) endProgress(run session.Run) {
+	for _, a := range d.state.ActiveProgress(run.RunID) {
+		d.in(run, &narad.ProgressRecorded{
+			ProgressID: a.ProgressID, Category: a.Category, Label: a.Label,
+			Status: narad.ProgressCancelled, Privacy: a.Privacy,
+		})
+	}
+}
+
+// finish ends a tool call, and repeats its name for views (R1).
+func (d *draft) finish(t session.Tool, o narad.Outcome, response narad.Raw, code, message string) *narad.ToolCallFinished {
+	f := &narad.ToolCallFinished{ToolCallID: t.ToolCallID, Outcome: o, Response: response, Code: code, Message: message}
+	facts.SetToolFinish(&f.Event, t.ToolName, since(t.StartedAt, d.env.Now))
+	return f
+}
+
+// gate reports whether a run is a gate run (R10).
+func (d *draft) gate(run session.Run) bool {
+	return d.desk.Gates[run.RunID]
+}
+
+// Ended ends a root run as its agent says, or as the facts demand, and lets the next
+// message start in the same batch (R14-R16).
+type Ended struct {
+	RunID  string
+	Ending Ending
+}
+
+// Ending is how an agent says that a run ended.
+type Ending struct {
+	State      session.RunState
+	Code       string
+	Message    string
+	StopReason string
+	Usage      *narad.Usage
+}
+
+func (e Ended) propose(d *draft) Answer {
+	run, open := d.run(e.RunID)
+	if !open {
+		return refuseRecord(RefusedEnded, "the run has ended")
+	}
+	d.closing = true
+	how, terminal := endedClosing(), e.Ending.terminal()
+	if run.StopRequested {
+		how, terminal = stoppedClosing(), &narad.RunCancelled{Code: "stopped", Usage: e.Ending.Usage}
+	}
+	d.endRoot(run, how, terminal)
+	return Answer{Status: Accepted, RunID: e.RunID}
+}
+
+// endRoot ends a root run and starts the next message, unless the stop parks it.
+func (d *draft) endRoot(run session.Run, how closing, terminal narad.Authority) {
+	next := !run.StopRequested && len(d.desk.Queue) > 0
+	if !next {
+		facts.SetStatus(terminal.Envelope(), facts.Running, d.restStatus())
+	}
+	d.closeTree(run, how, terminal)
+	if next {
+		d.closing = false
+		d.startNext(true)
+	}
+}
+
+func (e Ending) terminal() narad.Authority {
+	switch e.State {
+	case session.Failed:
+		return &narad.RunError{Code: orElse(e.Code, "agent_failed"), Message: e.Message, Usage: e.Usage}
+	case session.Cancelled:
+		return &narad.RunCancelled{Code: e.Code, Message: e.Message, Usage: e.Usage}
+	}
+	f := &narad.RunFinished{Usage: e.Usage}
+	facts.SetStopReason(&f.Event, e.StopReason)
+	return f
+}
+
+func orElse(s, otherwise string) string {
+	if s == "" {
+		return otherwise
+	}
+	return s
+}

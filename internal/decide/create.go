@@ -1,0 +1,50 @@
+package decide
+
+import "github.com/mahati-host/mahati/facts"
+
+// Create makes a session (R8). The same id again is already_applied.
+type Create struct{ Payload facts.Created }
+
+func (c Create) propose(d *draft) Answer {
+	if d.desk.Exists() {
+		return Answer{Status: AlreadyApplied}
+	}
+	d.add(facts.Session(facts.SessionCreated, c.Payload))
+	return Answer{Status: Accepted}
+}
+
+// Archive puts a session away; Restore takes it back. Archiving needs an idle session
+// with an empty queue (R8).
+type Archive struct{}
+
+func (Archive) propose(d *draft) Answer {
+	switch {
+	case !d.desk.Exists():
+		return refuse(NotFound, "no such session")
+	case d.desk.Archived:
+		return Answer{Status: AlreadyApplied}
+	case d.busy():
+		return refuse(Conflict, "a run is active or a message is waiting")
+	}
+	d.add(facts.Session(facts.SessionArchived, facts.Archived{}))
+	return Answer{Status: Accepted}
+}
+
+// Restore takes an archived session back.
+type Restore struct{}
+
+func (Restore) propose(d *draft) Answer {
+	switch {
+	case !d.desk.Exists():
+		return refuse(NotFound, "no such session")
+	case !d.desk.Archived:
+		return Answer{Status: AlreadyApplied}
+	}
+	d.add(facts.Session(facts.SessionRestored, facts.Archived{}))
+	return Answer{Status: Accepted}
+}
+
+// busy reports whether something is active or waits.
+func (d *draft) busy() bool {
+	return d.state.ActiveRootRunID() != "" || d.state.ActiveWorkflowID() != "" || len(d.desk.Queue) > 0
+}

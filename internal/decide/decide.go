@@ -1,0 +1,100 @@
+package decide
+
+import (
+	"time"
+
+	"github.com/mahati-host/mahati/facts"
+	"github.com/mahati-host/mahati/internal/desk"
+	"github.com/mahati-host/mahati/narad"
+	"github.com/mahati-host/mahati/narad/session"
+)
+
+// Command is something that a session's owner is told to do. Its types are those of
+// this package.
+type Command interface {
+	// propose adds facts to the draft and returns the answer.
+	propose(d *draft) Answer
+}
+
+// Env is what a decision needs and cannot be computed.
+type Env struct {
+	Now time.Time
+	// NewID returns an id that is unique in the store (R4).
+	NewID func() string
+	// Actor is who commands: opaque to clients (R6).
+	Actor facts.Actor
+	// CommandID and InputID are recorded on every fact that the command causes (R1).
+	CommandID string
+	InputID   string
+	// MayStart says that a place among the running agents is free.
+	MayStart bool
+	// QueueLimit bounds the waiting messages of a session.
+	QueueLimit int
+	// Run tells the state of a run that is no longer open, and Interrupt the row of one
+	// that is closed. They may be nil for commands that need neither.
+	Run       func(runID string) (session.RunState, bool)
+	Interrupt func(interruptID string) (Closed, bool)
+	// Message tells whether a message with that id was recorded.
+	Message func(messageID string) bool
+}
+
+// Closed is how an interrupt was closed.
+type Closed struct {
+	Decision        string
+	SessionSequence int64
+}
+
+// Outcome is what a command leads to.
+type Outcome struct {
+	Answer Answer
+	// Facts are complete but for their places and times.
+	Facts []narad.Authority
+	// Closing says that the facts only close what is open, so that they may use the
+	// last of the space.
+	Closing bool
+	// About is the index of the fact that the answer is about.
+	About int
+}
+
+// Decide returns what a command leads to.
+func Decide(c Command, state *session.State, d *desk.State, env Env) Outcome {
+	draft := &draft{state: state, desk: d, env: env}
+	answer := c.propose(draft)
+	if !answer.Status.Accepted() && !answer.keep {
+		return Outcome{Answer: answer}
+	}
+	for _, f := range draft.facts {
+		e := f.Envelope()
+		facts.SetCaused(e, env.CommandID)
+		facts.SetInputID(e, env.InputID)
+	}
+	return Outcome{Answer: answer, Facts: draft.facts, Closing: draft.closing, About: draft.about}
+}
+
+// draft collects what a command proposes.
+type draft struct {
+	state   *session.State
+	desk    *desk.State
+	env     Env
+	facts   []narad.Authority
+	closing bool
+	about   int
+}
+
+func (d *draft) add(f ...narad.Authority) { d.facts = append(d.facts, f...) }
+
+// subject makes the next fact the one that the answer is about.
+func (d *draft) subject() { d.about = len(d.facts) }
+
+// in gives a fact its run.
+func (d *draft) in(r session.Run, f narad.Authority) {
+	e := f.Envelope()
+	e.RootRunID, e.RunID, e.WorkflowID = r.RootRunID, r.RunID, r.WorkflowID
+	d.add(f)
+}
+
+// run returns an open run, or the answer that says why there is none.
+func (d *draft) run(id string) (session.Run, bool) {
+	r, ok := d.state.Run(id)
+	return r, ok && !r.State.Ended()
+}

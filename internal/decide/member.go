@@ -1,0 +1,55 @@
+package decide
+
+import (
+	"github.com/mahati-host/mahati/narad"
+	"github.com/mahati-host/mahati/narad/session"
+)
+
+// member is one thing of a pack, as the request's input lists it.
+type member struct {
+	RequestID  string `json:"requestId"`
+	ToolCallID string `json:"toolCallId,omitzero"`
+	ToolName   string `json:"toolName,omitzero"`
+	ToolType   string `json:"toolType,omitzero"`
+	Action     string `json:"action,omitzero"`
+	Resource   string `json:"resource,omitzero"`
+	Detail     string `json:"detail,omitzero"`
+}
+
+// membersOf reads the members of a pack.
+func membersOf(i session.Interrupt) []member {
+	items, _ := i.Input.Field("members").Elements()
+	members := make([]member, 0, len(items))
+	for _, item := range items {
+		m := member{
+			RequestID: word(item, "requestId"), ToolCallID: word(item, "toolCallId"),
+			ToolName: word(item, "toolName"), ToolType: word(item, "toolType"),
+		}
+		if m.RequestID != "" {
+			members = append(members, m)
+		}
+	}
+	return members
+}
+
+func word(object narad.Raw, name string) string {
+	s, _ := object.Field(name).IsString()
+	return s
+}
+
+func (m member) decided(decision string) narad.MemberDecision {
+	return narad.MemberDecision{
+		RequestID: m.RequestID, ToolCallID: m.ToolCallID, ToolName: m.ToolName, ToolType: m.ToolType,
+		Decision: decision,
+	}
+}
+
+// expiredMembers lets the members of a pack expire, all of them, so that the fold
+// holds: a vote that was not yet a decision goes with its question.
+func expiredMembers(i session.Interrupt, votes map[string]string) []narad.MemberDecision {
+	var list []narad.MemberDecision
+	for _, m := range membersOf(i) {
+		list = append(list, m.decided(narad.DecisionExpired))
+	}
+	return list
+}

@@ -1,0 +1,61 @@
+package decide
+
+import (
+	"github.com/mahati-host/mahati/facts"
+	"github.com/mahati-host/mahati/narad"
+)
+
+// StartRun begins a run below another.
+type StartRun struct {
+	ParentRunID      string
+	ParentToolCallID string
+	RunID            string
+	AgentID          string
+	Name             string
+	// Prompt is what the nested run was told; MessageID its message's id.
+	Prompt    string
+	MessageID string
+}
+
+func (s StartRun) propose(d *draft) Answer {
+	parent, answer, ok := d.open(s.ParentRunID, true)
+	if !ok {
+		return answer
+	}
+	start := &narad.RunStarted{
+		ParentRunID: parent.RunID, ParentToolCallID: s.ParentToolCallID,
+		ClientExecutorID: parent.ClientExecutorID, // the parent's, and recorded explicitly (§3.3)
+	}
+	facts.SetAgentID(&start.Event, s.AgentID)
+	facts.SetAgentName(&start.Event, s.Name)
+	child := parent
+	child.RunID = s.RunID
+	d.in(child, start)
+	if s.Prompt != "" {
+		d.in(child, &narad.MessageUserRecorded{MessageID: s.MessageID, MessageScope: narad.ScopeRun, Content: s.Prompt})
+	}
+	return Answer{Status: Accepted, RunID: s.RunID}
+}
+
+// EndRun ends a run below another as its agent says, or as a stop demands.
+type EndRun struct {
+	RunID  string
+	Ending Ending
+}
+
+func (e EndRun) propose(d *draft) Answer {
+	run, answer, ok := d.open(e.RunID, false)
+	if !ok {
+		return answer
+	}
+	if run.ParentRunID == "" {
+		return refuseRecord(RefusedInvalid, "a top-level run ends when its agent returns")
+	}
+	d.closing = true
+	how, terminal := endedClosing(), e.Ending.terminal()
+	if run.StopRequested {
+		how, terminal = stoppedClosing(), &narad.RunCancelled{Code: "stopped", Usage: e.Ending.Usage}
+	}
+	d.closeTree(run, how, terminal)
+	return answer
+}

@@ -1,0 +1,294 @@
+package decide
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/mahati-host/mahati/facts"
+	"github.com/mahati-host/mahati/narad"
+	"github.com/mahati-host/mahati/narad/session"
+)
+
+// Resolve decides an interrupt, or some members of a pack (R11-R13, R22).
+type Resolve struct {
+	InterruptID string
+	Decision    string
+	Reason      string
+	// ExpectedRevision is the session revision that the decider saw; 0 if not told.
+	ExpectedRevision int64
+	// Members names the members that the decision is for; none means all that are open.
+	Members []string
+	// Answers are the answers to questions, by position.
+	Answers []QuestionAnswer
+}
+
+// QuestionAnswer is the answer to one question.
+type QuestionAnswer struct {
+	Options []int  `json:"options,omitempty"`
+	Text    string `json:"text,omitzero"`
+}
+
+func (r Resolve) propose(d *draft) Answer {
+	i, open := d.state.Interrupt(r.InterruptID)
+	if !open || !i.Open {
+		return r.closed(d)
+	}
+	if answer, ok := r.check(d, i); !ok {
+		return answer
+	}
+	d.closing = true
+	if expiry, err := time.Parse(time.RFC3339Nano, i.ExpiresAt); err == nil && !d.env.Now.Before(expiry) {
+		return d.expire(i) // the timer is late: the deadline counts
+	}
+	if members := membersOf(i); len(members) > 0 {
+		return r.vote(d, i, members)
+	}
+	if len(r.Members) > 0 {
+		return refuse(Rejected, "the interrupt has no members")
+	}
+	d.resolve(i, resolution{decision: r.Decision, reason: r.Reason, answers: r.answers()})
+	return Answer{Status: Accepted, Decision: r.Decision, RequestID: i.InterruptID, RunID: i.RunID}
+}
+
+// closed answers a decision that comes too late (R22).
+func (r Resolve) closed(d *draft) Answer {
+	if d.env.Interrupt == nil {
+		return refuse(NotFound, "no such interrupt")
+	}
+	was, known := d.env.Interrupt(r.InterruptID)
+	if !known {
+		return refuse(NotFound, "no such interrupt")
+	}
+	answer := Answer{
+		Status: Conflict, Decision: was.Decision, RequestID: r.InterruptID,
+		SessionSequence: was.SessionSequence, Detail: "the interrupt was decided before",
+	}
+	switch {
+	case was.Decision == narad.DecisionExpired:
+		answer.Status, answer.Detail = Expired, "the interrupt has expired"
+	case was.Decision == r.Decision:
+		answer.Status, answer.Detail = AlreadyApplied, ""
+	}
+	return answer
+}
+
+// check refuses a decision that was not offered, or that was made on a state of the
+// session that the decider cannot have seen.
+func (r Resolve) check(d *draft, i session.Interrupt) (Answer, bool) {
+	switch {
+	case r.Decision == narad.DecisionExpired:
+		return refuse(Rejected, "only the host can let an interrupt expire"), false
+	case !slices.Contains(i.Actions, r.Decision):
+		return refuse(Rejected, "the decision is not one of the interrupt's actions"), false
+	case r.ExpectedRevision != 0 && (r.ExpectedRevision < i.RequestedSequence || r.ExpectedRevision > d.state.Last()):
+		return refuse(Conflict, "expectedRevision is not a revision since the request"), false
+	}
+	return r.checkAnswers(i)
+}
+
+// checkAnswers demands one answer for each question, by position (R13).
+func (r Resolve) checkAnswers(i session.Interrupt) (Answer, bool) {
+	questions, _ := i.Input.Field("questions").Elements()
+	if r.Decision != actionAnswer || len(questions) == 0 {
+		if len(r.Answers) > 0 {
+			return refuse(Rejected, "the decision takes no answers"), false
+		}
+		return Answer{}, true
+	}
+	if len(r.Answers) != len(questions) {
+		return refuse(Rejected, "there are "+strconv.Itoa(len(questions))+" questions, and each wants an answer"), false
+	}
+	for n, q := range questions {
+		if rule := r.Answers[n].fits(q); rule != "" {
+			return refuse(Rejected, "answer "+strconv.Itoa(n)+": "+rule), false
+		}
+	}
+	return Answer{}, true
+}
+
+// fits says what is wrong with an answer, "" for nothing.
+func (a QuestionAnswer) fits(question narad.Raw) string {
+	options, _ := question.Field("options").Elements()
+	free := len(options) == 0 || string(question.Field("free")) == "true"
+	many := string(question.Field("multiple")) == "true"
+	switch {
+	case len(a.Options) == 0 && a.Text == "":
+		return "an option or a text is required"
+	case a.Text != "" && !free:
+		return "only the offered options are allowed"
+	case len(a.Options) > 1 && !many:
+		return "only one option is allowed"
+	}
+	for n, o := range a.Options {
+		if o < 0 || o >= len(options) {
+			return "no such option"
+		}
+		if slices.Contains(a.Options[:n], o) {
+			return "an option stands twice"
+		}
+	}
+	return ""
+}
+
+func (r Resolve) answers() narad.Raw {
+	if len(r.Answers) == 0 {
+		return nil
+	}
+	data, _ := json.Marshal(r.Answers) // ints and strings
+	return data
+}
+
+// vote records the decision of members, and settles the pack with the last one (R12).
+func (r Resolve) vote(d *draft, i session.Interrupt, members []member) Answer {
+	votes := d.desk.Votes[i.InterruptID]
+	named := r.Members
+	if len(named) == 0 {
+		for _, m := range members {
+			if votes[m.RequestID] == "" {
+				named = append(named, m.RequestID)
+			}
+		}
+	}
+	decided := facts.Decided{InterruptID: i.InterruptID, Actor: d.env.Actor, Reason: r.Reason}
+	for _, id := range named {
+		switch {
+		case !slices.ContainsFunc(members, func(m member) bool { return m.RequestID == id }):
+			return refuse(Rejected, "no such member")
+		case votes[id] != "" && votes[id] != r.Decision:
+			return Answer{Status: Conflict, Decision: votes[id], RequestID: i.InterruptID, Detail: "the member was decided before"}
+		case votes[id] == "":
+			decided.Members = append(decided.Members, facts.MemberDecided{RequestID: id, Decision: r.Decision})
+		}
+	}
+	if len(decided.Members) == 0 {
+		return Answer{Status: AlreadyApplied, Decision: r.Decision, RequestID: i.InterruptID}
+	}
+	return d.voted(i, members, votes, decided, r)
+}
+
+func (d *draft) voted(i session.Interrupt, members []member, votes map[string]string, decided facts.Decided, r Resolve) Answer {
+	all := map[string]string{}
+	for id, decision := range votes {
+		all[id] = decision
+	}
+	for _, m := range decided.Members {
+		all[m.RequestID] = m.Decision
+	}
+	run, _ := d.run(i.RunID)
+	d.in(run, facts.Run(run.RootRunID, run.RunID, facts.Decision, decided))
+	if len(all) == len(members) {
+		settled := make([]narad.MemberDecision, len(members))
+		for n, m := range members {
+			settled[n] = m.decided(all[m.RequestID])
+		}
+		d.subject()
+		d.resolve(i, resolution{decision: plain(session.Fold(settled)), reason: r.Reason, members: settled})
+	}
+	return Answer{Status: Accepted, Decision: r.Decision, RequestID: i.InterruptID, RunID: i.RunID}
+}
+
+// plain is the word of a fold: the plain one (R12).
+func plain(fold string) string { return fold }
+
+// resolution is how an interrupt ends.
+type resolution struct {
+	decision string
+	reason   string
+	members  []narad.MemberDecision
+	answers  narad.Raw
+	actor    *facts.Actor // nil means who commands
+}
+
+// resolve closes an interrupt, resumes its run, and ends what was there only to ask:
+// a gate run, or the call of a question.
+func (d *draft) resolve(i session.Interrupt, r resolution) {
+	run, _ := d.run(i.RunID)
+	actor := d.env.Actor
+	if r.actor != nil {
+		actor = *r.actor
+	}
+	who, _ := facts.Value(actor)
+	resolved := &narad.InterruptResolved{
+		InterruptID: i.InterruptID, WaitID: i.WaitID, Decision: r.decision, Reason: r.reason,
+		Members: r.members, Actor: who,
+	}
+	facts.SetAnswers(&resolved.Event, r.answers)
+	d.in(run, resolved)
+	d.in(run, &narad.RunResumed{WaitID: i.WaitID})
+	switch id, _ := i.Input.Field("toolCallId").IsString(); {
+	case d.gate(run):
+		d.in(run, gateEnd(run.StopRequested))
+	case i.Kind == kindQuestion:
+		if t, open := d.state.Tool(id); open && t.Open && t.ToolName == askUser {
+			d.in(run, d.answered(t, r))
+		}
+	}
+}
+
+// gateEnd is the terminal of a gate run.
+func gateEnd(stopped bool) narad.Authority {
+	if stopped {
+		return &narad.RunCancelled{Code: "stopped"}
+	}
+	return &narad.RunFinished{}
+}
+
+// answered ends the call through which a question was asked.
+func (d *draft) answered(t session.Tool, r resolution) *narad.ToolCallFinished {
+	type response struct {
+		Decision string    `json:"decision"`
+		Answers  narad.Raw `json:"answers,omitzero"`
+	}
+	value, _ := facts.Value(response{r.decision, r.answers})
+	outcome, code := narad.OutcomeSuccess, ""
+	if r.decision == actionDismiss || r.decision == narad.DecisionExpired {
+		outcome, code = narad.OutcomeCancelled, "dismissed"
+	}
+	return d.finish(t, outcome, value, code, "")
+}
+
+// Expire lets an interrupt expire when its time has come. It does nothing to one that
+// is closed, or whose time has not come.
+type Expire struct{ InterruptID string }
+
+func (e Expire) propose(d *draft) Answer {
+	i, known := d.state.Interrupt(e.InterruptID)
+	if !known || !i.Open {
+		return Answer{Status: AlreadyApplied}
+	}
+	due, err := time.Parse(time.RFC3339Nano, i.ExpiresAt)
+	if err != nil || d.env.Now.Before(due) {
+		return Answer{Status: AlreadyApplied}
+	}
+	d.closing = true
+	answer := d.expire(i)
+	answer.Status = Accepted
+	return answer
+}
+
+// expire closes an interrupt whose time is over. To who came to decide it, it has
+// expired; the facts stand all the same.
+func (d *draft) expire(i session.Interrupt) Answer {
+	d.resolve(i, resolution{
+		decision: narad.DecisionExpired, reason: "expired", actor: &facts.Actor{ID: actorHost},
+		members: expiredMembers(i, d.desk.Votes[i.InterruptID]),
+	})
+	return Answer{
+		Status: Expired, Decision: narad.DecisionExpired, RequestID: i.InterruptID,
+		Detail: "the interrupt has expired", keep: true,
+	}
+}
+
+// actorHost is who decides what no person and no rule has decided.
+const actorHost = "host"
+
+// since returns the milliseconds from a timestamp to now, 0 where the clock jumped.
+func since(at string, now time.Time) int64 {
+	start, err := time.Parse(time.RFC3339Nano, at)
+	if err != nil {
+		return 0
+	}
+	return max(now.Sub(start).Milliseconds(), 0)
+}

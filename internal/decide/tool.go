@@ -1,0 +1,75 @@
+package decide
+
+import (
+	"github.com/mahati-host/mahati/facts"
+	"github.com/mahati-host/mahati/narad"
+)
+
+// StartTool records that a run calls a tool.
+type StartTool struct {
+	RunID      string
+	ToolCallID string
+	AgentID    string
+	Name       string
+	Kind       string
+	Title      string
+	Args       narad.Raw
+}
+
+func (t StartTool) propose(d *draft) Answer {
+	run, answer, ok := d.open(t.RunID, true)
+	if !ok {
+		return answer
+	}
+	d.closeText(run) // what was said before the call stands before it
+	start := &narad.ToolCallStarted{
+		ToolCallID: t.ToolCallID, ToolName: t.Name, Executor: narad.ExecutorBackend, Args: t.Args,
+	}
+	facts.SetAgentID(&start.Event, t.AgentID)
+	facts.SetToolStart(&start.Event, t.Kind, t.Title)
+	d.subject()
+	d.in(run, start)
+	answer.ID = t.ToolCallID
+	return answer
+}
+
+// FinishTool records the end of a tool call of a run.
+type FinishTool struct {
+	RunID      string
+	ToolCallID string
+	Outcome    narad.Outcome
+	Response   narad.Raw
+	Code       string
+	Message    string
+}
+
+func (t FinishTool) propose(d *draft) Answer {
+	run, answer, ok := d.open(t.RunID, false)
+	if !ok {
+		return answer
+	}
+	tool, known := d.state.Tool(t.ToolCallID)
+	if !known || !tool.Open || tool.RunID != t.RunID {
+		return refuseRecord(RefusedInvalid, "no such tool call is open in the run")
+	}
+	d.in(run, d.finish(tool, t.Outcome, t.Response, t.Code, t.Message))
+	return answer
+}
+
+// ToolOutput records output of an open tool call as it comes (R43).
+type ToolOutput struct {
+	RunID  string
+	Output facts.Output
+}
+
+func (t ToolOutput) propose(d *draft) Answer {
+	run, answer, ok := d.open(t.RunID, false)
+	if !ok {
+		return answer
+	}
+	if tool, known := d.state.Tool(t.Output.ToolCallID); !known || !tool.Open {
+		return refuseRecord(RefusedInvalid, "no such tool call is open in the run")
+	}
+	d.in(run, facts.Run(run.RootRunID, run.RunID, facts.ToolOutput, t.Output))
+	return answer
+}

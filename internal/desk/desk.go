@@ -1,0 +1,172 @@
+package desk
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/go-json-experiment/json"
+	"github.com/mahati-host/mahati/facts"
+	"github.com/mahati-host/mahati/narad"
+)
+
+// State is the desk of one session. The zero value is that of a session without facts.
+type State struct {
+	// Created is what the session was created with; CreatedAt is "" before that.
+	Created   facts.Created
+	CreatedAt string
+	Archived  bool
+	// Queue holds the messages that wait, in their order (R16). Parked says that they
+	// wait for a person, since a stop.
+	Queue  []facts.Queued
+	Parked bool
+	// Posture is attended until somebody says otherwise (R18).
+	Posture string
+	// Ref is how the agent finds its session again.
+	Ref string
+	// Votes holds the decisions of single members, by interrupt and request id (R12).
+	Votes map[string]map[string]string
+
+	// Gates holds the open gate runs (R10).
+	Gates map[string]bool
+	// Stopping is the root run whose stop was requested.
+	Stopping string
+}
+
+// Detached reports whether nobody is there to ask (R18).
+func (s *State) Detached() bool { return s.Posture == facts.Detached }
+
+// Exists reports whether the session was created.
+func (s *State) Exists() bool { return s.CreatedAt != "" }
+
+// Queued returns a waiting message by its run.
+func (s *State) Queued(runID string) (facts.Queued, bool) {
+	i := slices.IndexFunc(s.Queue, func(q facts.Queued) bool { return q.RunID == runID })
+	if i < 0 {
+		return facts.Queued{}, false
+	}
+	return s.Queue[i], true
+}
+
+// Apply adds a fact.
+func (s *State) Apply(rec narad.Authority) {
+	switch r := rec.(type) {
+	case *narad.Custom:
+		s.custom(r)
+	case *narad.RunStarted:
+		s.dequeue(r.RunID)
+		if facts.Gate(&r.Event) {
+			s.openGate(r.RunID)
+		}
+	case *narad.RunStopRequested:
+		if r.TargetRunID == r.RootRunID {
+			s.Stopping = r.RootRunID
+		}
+	case *narad.RunFinished, *narad.RunError, *narad.RunCancelled:
+		s.ended(rec.Envelope())
+	case *narad.InterruptResolved:
+		delete(s.Votes, r.InterruptID)
+	}
+}
+
+// dequeue removes a message that has started, or was withdrawn.
+func (s *State) dequeue(runID string) {
+	s.Queue = slices.DeleteFunc(s.Queue, func(q facts.Queued) bool { return q.RunID == runID })
+	if len(s.Queue) == 0 {
+		s.Parked = false
+	}
+}
+
+func (s *State) openGate(runID string) {
+	if s.Gates == nil {
+		s.Gates = map[string]bool{}
+	}
+	s.Gates[runID] = true
+}
+
+// ended parks the queue behind a run that was stopped.
+func (s *State) ended(e *narad.Event) {
+	delete(s.Gates, e.RunID)
+	if e.RunID != e.RootRunID {
+		return
+	}
+	s.Parked = s.Stopping == e.RunID && len(s.Queue) > 0
+	s.Stopping = ""
+}
+
+func (s *State) custom(c *narad.Custom) {
+	switch c.Name {
+	case facts.SessionCreated:
+		s.Created, _ = facts.Read[facts.Created](c, c.Name)
+		s.CreatedAt = c.Timestamp
+	case facts.SessionArchived:
+		s.Archived = true
+	case facts.SessionRestored:
+		s.Archived = false
+	case facts.Posture:
+		p, _ := facts.Read[facts.Postured](c, c.Name)
+		s.Posture = p.Posture
+	case facts.InputQueued:
+		q, _ := facts.Read[facts.Queued](c, c.Name)
+		s.Queue = append(s.Queue, q)
+	case facts.InputWithdrawn:
+		w, _ := facts.Read[facts.Withdrawn](c, c.Name)
+		s.dequeue(w.RunID)
+	case facts.QueueReleased:
+		s.Parked = false
+	case facts.AgentRemembered:
+		r, _ := facts.Read[facts.Remembered](c, c.Name)
+		s.Ref = r.Ref
+	case facts.Decision:
+		s.voted(c)
+	}
+}
+
+func (s *State) voted(c *narad.Custom) {
+	d, ok := facts.Read[facts.Decided](c, c.Name)
+	if !ok {
+		return
+	}
+	if s.Votes == nil {
+		s.Votes = map[string]map[string]string{}
+	}
+	votes := s.Votes[d.InterruptID]
+	if votes == nil {
+		votes = map[string]string{}
+		s.Votes[d.InterruptID] = votes
+	}
+	for _, m := range d.Members {
+		if votes[m.RequestID] == "" { // the first vote stands
+			votes[m.RequestID] = m.Decision
+		}
+	}
+}
+
+// version changes when the meaning of an encoded desk does.
+const version = 1
+
+type encoded struct {
+	Version int
+	State   State
+}
+
+// Encode writes the desk so that Decode reads it back. Equal desks give equal bytes.
+func (s *State) Encode() []byte {
+	data, err := json.Marshal(encoded{version, *s}, json.Deterministic(true))
+	if err != nil {
+		panic("desk: a desk is always JSON: " + err.Error())
+	}
+	return data
+}
+
+// Decode reads what Encode wrote. An error means that the desk must be made from its
+// facts.
+func Decode(data []byte) (*State, error) {
+	var e encoded
+	if err := json.Unmarshal(data, &e); err != nil {
+		return nil, fmt.Errorf("decode a desk: %w", err)
+	}
+	if e.Version != version {
+		return nil, fmt.Errorf("decode a desk: version %d, not %d", e.Version, version)
+	}
+	return &e.State, nil
+}
