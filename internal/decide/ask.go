@@ -247,3 +247,13 @@ func (a Ask) input() (narad.Raw, error) {
 	own["members"] = members
 	return facts.Value(own)
 }
+
+// Await says whether an interrupt of the session is still open: accepted if it is.
+type Await struct{ InterruptID string }
+
+func (a Await) propose(d *draft) Answer {
+	if i, known := d.state.Interrupt(a.InterruptID); known && i.Open {
+		return Answer{Status: Accepted, RequestID: a.InterruptID}
+	}
+	return Answer{Status: AlreadyApplied, RequestID: a.InterruptID}
+}

@@ -28,6 +28,8 @@ type Env struct {
 	InputID   string
 	// MayStart says that a place among the running agents is free.
 	MayStart bool
+	// CanSteer says that the running agent takes messages during a run.
+	CanSteer bool
 	// QueueLimit bounds the waiting messages of a session.
 	QueueLimit int
 	// Run tells the state of a run that is no longer open, and Interrupt the row of one

@@ -21,8 +21,6 @@ type Message struct {
 	MessageID string
 	Content   string
 	WhenBusy  WhenBusy
-	// CanSteer says that the running agent takes messages during a run.
-	CanSteer bool
 	// Attachments counts the attachments named, of which there are none yet.
 	Attachments int
 }
@@ -74,7 +72,7 @@ func (m Message) steer(d *draft, active string) Answer {
 	switch {
 	case !ok || d.desk.Stopping == active:
 		return Answer{Status: Conflict, Detail: "no run can be steered", RunID: active}
-	case !m.CanSteer:
+	case !d.env.CanSteer:
 		return Answer{Status: Unsupported, Detail: "this agent takes no message during a run", RunID: active}
 	}
 	d.in(run, &narad.MessageUserRecorded{

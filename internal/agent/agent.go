@@ -1,0 +1,276 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/mahati-host/mahati/narad"
+)
+
+// Refusals of a [Handle].
+var (
+	// ErrStopped says that a stop was requested: no tool, run or question starts.
+	ErrStopped = errors.New("the run is being stopped")
+	// ErrEnded says that the run has ended.
+	ErrEnded = errors.New("the run has ended")
+	// ErrTooLarge says that a value is above the size of an event (R7).
+	ErrTooLarge = errors.New("the value is larger than an event may be")
+	// ErrInvalid says that a record makes no sense: an error of the agent.
+	ErrInvalid = errors.New("the record is not allowed here")
+)
+
+// Agent performs the runs of one session. The host makes one when the session's first
+// run starts, and closes it when the session has been idle for long.
+type Agent interface {
+	// Run performs one run and returns how it ended. When ctx is cancelled it was
+	// stopped, or the host ends: it must return soon; what it then says of its ending
+	// is used unless the facts say otherwise.
+	Run(ctx context.Context, h Handle) Ending
+	// Steer hands a message to the run under way, or returns errors.ErrUnsupported.
+	Steer(ctx context.Context, message Message) error
+	// Close ends what the agent holds, processes included, and returns when it is
+	// gone. It may be called twice.
+	Close() error
+}
+
+// Kind is a configured agent: it makes an [Agent] for each session.
+type Kind interface {
+	// Open returns an agent for a session. Starting a process may wait until the
+	// first run.
+	Open(ctx context.Context, s Session) (Agent, error)
+	// Resumes reports whether a run goes on after a restart of the host: Run is then
+	// called again with the run's past (R17).
+	Resumes() bool
+	// Steers reports whether its agents take messages during a run.
+	Steers() bool
+}
+
+// Session is what an agent may know of its session.
+type Session struct {
+	ID  string
+	Cwd string
+	// Ref is what the agent last gave to Handle.Remember, "" at first.
+	Ref string
+	// Own records durably that a process belongs to the session, before its first
+	// prompt, so that a later host can end what a dead one left running. Disown takes
+	// the record back when the process is gone.
+	Own    func(context.Context, Process) error
+	Disown func(context.Context, Process) error
+}
+
+// Process identifies a process group across restarts of host and machine.
+type Process struct {
+	PID int `json:"pid"`
+	// StartTime is the kernel's start time of the process in clock ticks, so that a
+	// reused pid is not mistaken for it.
+	StartTime uint64 `json:"startTime"`
+	// BootID is the machine's boot.
+	BootID string `json:"bootId"`
+}
+
+// Message is what a person said.
+type Message struct {
+	MessageID string
+	Content   string
+}
+
+// Info is what a run is about.
+type Info struct {
+	SessionID string
+	RunID     string
+	RootRunID string
+	Cwd       string
+	Prompt    Message
+	// Past holds the facts of the run's tree, the oldest first, when the run goes on
+	// after a restart; it is empty for a new run.
+	Past []narad.Authority
+}
+
+// Ending is how a run ended.
+type Ending struct {
+	Outcome Outcome
+	// Code and Message tell of a fault or of a cancellation. The message must be fit
+	// for users.
+	Code    string
+	Message string
+	// StopReason is why a finished run stopped (R42): "completed", "max-tokens",
+	// "content-filter", ...
+	StopReason string
+	Usage      *narad.Usage
+}
+
+// Outcome is one of the three ways to end.
+type Outcome uint8
+
+// The outcomes.
+const (
+	Finished Outcome = iota
+	Failed
+	Cancelled
+)
+
+// Handle records the facts of one run. Ctx of each call bounds the waiting only: a
+// record that was taken is recorded.
+type Handle interface {
+	Info() Info
+
+	// Text adds to the run's assistant message, and begins one if none is open. What
+	// comes within a short while is recorded together, so it returns before the text
+	// is durable; the next call of any other method records it first.
+	Text(ctx context.Context, text string) error
+	// Thought adds to the run's reasoning, in the same way.
+	Thought(ctx context.Context, text string) error
+	// EndMessage completes the open message and the open reasoning: the next text
+	// begins new ones.
+	EndMessage(ctx context.Context) error
+
+	// StartTool records that a tool is called and returns the host's id for it.
+	StartTool(ctx context.Context, t Tool) (toolCallID string, err error)
+	// ToolOutput records output of an open tool call as it comes (R43).
+	ToolOutput(ctx context.Context, toolCallID, text string) error
+	// FinishTool records the end of a tool call.
+	FinishTool(ctx context.Context, toolCallID string, r ToolResult) error
+	// Permit asks whether an open tool call may go on, while the run works on: in a
+	// gate run of its own (R10). A denied call is finished by the agent, as cancelled
+	// with the code "denied".
+	Permit(ctx context.Context, p Permission) (Answer, error)
+
+	// Ask pauses the run until the question is decided.
+	Ask(ctx context.Context, a Ask) (Answer, error)
+	// Await waits for an interrupt that was asked before a restart.
+	Await(ctx context.Context, interruptID string) (Answer, error)
+
+	// StartRun begins a nested run. Its handle's End must be called.
+	StartRun(ctx context.Context, n Nested) (Handle, error)
+	// End ends a nested run; the top-level run ends when Agent.Run returns.
+	End(ctx context.Context, e Ending) error
+	// Resume returns the handle of a nested run that was open before a restart.
+	Resume(ctx context.Context, runID string) (Handle, error)
+
+	// Progress records an activity.
+	Progress(ctx context.Context, p Progress) error
+	// Custom records a run.custom fact. Names under "mahati." are the host's.
+	Custom(ctx context.Context, name string, value narad.Raw) error
+	// Remember records a reference by which the agent finds its session again.
+	Remember(ctx context.Context, ref string) error
+}
+
+// Tool is a tool call that begins.
+type Tool struct {
+	// AgentID is the agent's own id of the call, which may repeat over time (R4).
+	AgentID string
+	Name    string
+	// Kind is what the tool does: read, edit, delete, move, search, execute, think,
+	// fetch, or other. The policy knows it by this word.
+	Kind  string
+	Title string
+	// Paths are the files that the call is about, for the policy.
+	Paths []string
+	Args  narad.Raw
+}
+
+// ToolResult is how a tool call ended.
+type ToolResult struct {
+	Outcome  narad.Outcome
+	Response narad.Raw
+	Code     string
+	Message  string
+}
+
+// Permission asks for one open tool call (R11).
+type Permission struct {
+	ToolCallID string
+	Title      string
+	Message    string
+	// Resource and Detail say what the call touches.
+	Resource string
+	Detail   string
+	Options  []Option
+}
+
+// Option is one answer that the agent understands.
+type Option struct {
+	// ID is the agent's own id of it.
+	ID   string
+	Name string
+	// Action is the word under which it is offered: approve, approve_always, deny,
+	// deny_always, stop.
+	Action string
+}
+
+// Ask is a question that pauses the run.
+type Ask struct {
+	// AgentID finds the question again after a restart.
+	AgentID string
+	// Kind is "approval", "question", or a namespaced word.
+	Kind    string
+	Title   string
+	Message string
+	Actions []string
+	// Input is the kind's own content; Members and Questions are added to it.
+	Input narad.Raw
+	// Members make a pack: each is decided on its own (R12). At most 32.
+	Members []Member
+	// Questions make it a question: it is asked through a tool call ask_user (R13).
+	Questions []Question
+	// ExpiresIn is how long it may stay open; 0 is for ever.
+	ExpiresIn time.Duration
+}
+
+// Member is one of several things that are asked together.
+type Member struct {
+	RequestID  string
+	ToolCallID string
+	ToolName   string
+	ToolType   string
+	Action     string
+	Resource   string
+	Detail     string
+}
+
+// Question is one question to a person.
+type Question struct {
+	Text string
+	// Options are the offered answers; none means free text.
+	Options []string
+	// Recommended is the index of an option, or -1.
+	Recommended int
+	// Multiple allows several options, Free a text of one's own.
+	Multiple bool
+	Free     bool
+}
+
+// Answer is what was decided.
+type Answer struct {
+	InterruptID string
+	Decision    string
+	Reason      string
+	// Members holds the decision of each member of a pack, by its RequestID.
+	Members map[string]string
+	// Answers holds the answers to questions, as they stand in the fact.
+	Answers narad.Raw
+}
+
+// Nested is a run below the present one.
+type Nested struct {
+	// AgentID finds the run again after a restart.
+	AgentID string
+	// Name says who works there.
+	Name string
+	// ParentToolCallID is the open tool call of the present run that started it.
+	ParentToolCallID string
+	// Prompt is what the nested run was told, "" for none.
+	Prompt string
+}
+
+// Progress is one activity.
+type Progress struct {
+	// ID is the agent's own; the same id again changes the activity.
+	ID       string
+	Category string
+	Label    string
+	Detail   string
+	Status   narad.ProgressStatus
+	Privacy  narad.Privacy
+}

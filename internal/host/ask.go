@@ -1,0 +1,147 @@
+package host
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/mahati-host/mahati/facts"
+	"github.com/mahati-host/mahati/internal/agent"
+	"github.com/mahati-host/mahati/internal/decide"
+	"github.com/mahati-host/mahati/internal/index"
+	"github.com/mahati-host/mahati/internal/journal"
+	"github.com/mahati-host/mahati/narad"
+)
+
+func (h *handle) Permit(ctx context.Context, p agent.Permission) (agent.Answer, error) {
+	h.mu.Lock()
+	tool := h.tools[p.ToolCallID]
+	h.mu.Unlock()
+	var actions []string
+	for _, o := range p.Options {
+		actions = append(actions, o.Action)
+	}
+	id := h.o.host.opt.NewID()
+	command := decide.Permit{
+		RunID: h.info.RunID, ToolCallID: p.ToolCallID, GateRunID: h.o.host.opt.NewID(), InterruptID: id,
+		WaitID: h.o.host.opt.NewID(), Actions: actions, Title: p.Title, Message: p.Message,
+		Input: permissionInput(p, tool), Ruling: h.o.host.rule(tool, actions),
+	}
+	return h.ask(ctx, id, command)
+}
+
+// permissionInput is what a client needs to show of a permission (R11).
+func permissionInput(p agent.Permission, t agent.Tool) narad.Raw {
+	type option struct {
+		ID     string `json:"id"`
+		Name   string `json:"name,omitzero"`
+		Action string `json:"action"`
+	}
+	input := struct {
+		ToolCallID string   `json:"toolCallId"`
+		ToolName   string   `json:"toolName,omitzero"`
+		Action     string   `json:"action,omitzero"`
+		Resource   string   `json:"resource,omitzero"`
+		Detail     string   `json:"detail,omitzero"`
+		Options    []option `json:"options,omitempty"`
+	}{ToolCallID: p.ToolCallID, ToolName: t.Name, Action: t.Kind, Resource: p.Resource, Detail: p.Detail}
+	for _, o := range p.Options {
+		input.Options = append(input.Options, option{o.ID, o.Name, o.Action})
+	}
+	value, err := facts.Value(input)
+	if err != nil {
+		return narad.Raw("{}") // an option's text that is no UTF-8
+	}
+	return value
+}
+
+func (h *handle) Ask(ctx context.Context, a agent.Ask) (agent.Answer, error) {
+	id := h.o.host.opt.NewID()
+	command := decide.Ask{
+		RunID: h.info.RunID, InterruptID: id, WaitID: h.o.host.opt.NewID(), ToolCallID: h.o.host.opt.NewID(),
+		AgentID: a.AgentID, Kind: a.Kind, Title: a.Title, Message: a.Message, Actions: a.Actions, Input: a.Input,
+		ExpiresIn: a.ExpiresIn,
+	}
+	for _, m := range a.Members {
+		command.Members = append(command.Members, decide.Member(m))
+	}
+	for _, q := range a.Questions {
+		question := decide.Question{Text: q.Text, Options: q.Options, Multiple: q.Multiple, Free: q.Free}
+		if q.Recommended >= 0 && q.Recommended < len(q.Options) {
+			question.Recommended = &q.Recommended
+		}
+		command.Questions = append(command.Questions, question)
+	}
+	defer h.newMessage()
+	return h.ask(ctx, id, command)
+}
+
+// ask records a question and waits for its answer.
+func (h *handle) ask(ctx context.Context, id string, c decide.Command) (agent.Answer, error) {
+	wait := make(chan answered, 1)
+	if _, err := h.do(ctx, c, func(t *task) { t.interrupt, t.wait = id, wait }); err != nil {
+		return agent.Answer{}, err
+	}
+	return h.o.awaitAnswer(ctx, wait)
+}
+
+// awaitAnswer waits for a decision, a stop or the end of the owner.
+func (o *owner) awaitAnswer(ctx context.Context, wait <-chan answered) (agent.Answer, error) {
+	select {
+	case a := <-wait:
+		return answerOf(a.fact), nil
+	case <-ctx.Done():
+		return agent.Answer{}, ctx.Err()
+	case <-o.ended:
+		return agent.Answer{}, agent.ErrEnded
+	}
+}
+
+func answerOf(f *narad.InterruptResolved) agent.Answer {
+	a := agent.Answer{
+		InterruptID: f.InterruptID, Decision: f.Decision, Reason: f.Reason, Answers: facts.Answers(&f.Event),
+	}
+	for _, m := range f.Members {
+		if a.Members == nil {
+			a.Members = map[string]string{}
+		}
+		a.Members[m.RequestID] = m.Decision
+	}
+	return a
+}
+
+// Await waits for an interrupt that was asked before a restart. Where it was decided in
+// the meantime, its fact is read.
+func (h *handle) Await(ctx context.Context, interruptID string) (agent.Answer, error) {
+	wait := make(chan answered, 1)
+	answer, err := h.do(ctx, decide.Await{InterruptID: interruptID}, func(t *task) { t.interrupt, t.wait = interruptID, wait })
+	if err != nil {
+		return agent.Answer{}, err
+	}
+	if answer.Status == decide.Accepted {
+		return h.o.awaitAnswer(ctx, wait)
+	}
+	return h.o.decided(ctx, interruptID)
+}
+
+// decided reads how an interrupt of the session was decided.
+func (o *owner) decided(ctx context.Context, interruptID string) (agent.Answer, error) {
+	row, err := journal.Get[journal.InterruptRow](ctx, o.host.journal, journal.InterruptKey(interruptID))
+	if err != nil {
+		return agent.Answer{}, fmt.Errorf("find interrupt: %w", err)
+	}
+	at := index.Read[index.Interrupt](row.Value).SessionSequence
+	if row.Session != o.id || row.Open || at < 1 {
+		return agent.Answer{}, fmt.Errorf("%w: the interrupt is not of this session", agent.ErrInvalid)
+	}
+	chunk, err := o.host.journal.Read(ctx, journal.BySession{Session: o.id, After: uint64(at - 1)}, journal.Page{Limit: 1})
+	if err != nil {
+		return agent.Answer{}, fmt.Errorf("read decision: %w", err)
+	}
+	for _, record := range chunk.Records {
+		fact, err := narad.Decode(record.Bytes)
+		if f, ok := fact.(*narad.InterruptResolved); err == nil && ok && f.InterruptID == interruptID {
+			return answerOf(f), nil
+		}
+	}
+	return agent.Answer{}, fmt.Errorf("%w: the decision is not there", agent.ErrInvalid)
+}

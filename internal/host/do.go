@@ -1,0 +1,167 @@
+package host
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+
+	"github.com/go-json-experiment/json"
+	"github.com/mahati-host/mahati/facts"
+	"github.com/mahati-host/mahati/internal/access"
+	"github.com/mahati-host/mahati/internal/decide"
+	"github.com/mahati-host/mahati/internal/index"
+	"github.com/mahati-host/mahati/internal/journal"
+	"github.com/mahati-host/mahati/narad/session"
+)
+
+// Request is one command of a client.
+type Request struct {
+	// Action is what the caller must be allowed to do.
+	Action access.Action
+	// Session names the session; a decision may leave it out, its interrupt tells.
+	Session string
+	Command decide.Command
+	// CommandID makes the command idempotent (R21); empty for a command that is not.
+	CommandID string
+}
+
+// Do performs a command: authorise, find the owner, let it decide and append. The
+// answer is definite. An error says that nothing is known to have happened: those of
+// package access, of this package, or of the context.
+func (h *Host) Do(ctx context.Context, p access.Principal, r Request) (decide.Answer, error) {
+	if !h.ready.Load() {
+		return decide.Answer{}, h.notReady()
+	}
+	workspace, err := h.authorize(ctx, p, &r)
+	if err != nil || workspace == unknownSession {
+		return decide.Answer{Status: decide.NotFound, Detail: "no such session or interrupt"}, err
+	}
+	t, err := newTask(p, r)
+	if err != nil {
+		return decide.Answer{}, err
+	}
+	return h.hand(ctx, r.Session, t)
+}
+
+func (h *Host) notReady() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return ErrClosed
+	}
+	return ErrRecovering
+}
+
+// unknownSession is the workspace of a session that is not there.
+const unknownSession = "\x00"
+
+// authorize finds the workspace that the command is about and asks whether the caller
+// may. A caller who may do it nowhere learns nothing of what exists.
+func (h *Host) authorize(ctx context.Context, p access.Principal, r *Request) (string, error) {
+	if create, ok := r.Command.(decide.Create); ok {
+		return create.Payload.WorkspaceID, access.Authorize(p, r.Action, create.Payload.WorkspaceID)
+	}
+	if resolve, ok := r.Command.(decide.Resolve); ok && r.Session == "" {
+		row, err := journal.Get[journal.InterruptRow](ctx, h.journal, journal.InterruptKey(resolve.InterruptID))
+		if err != nil && !errors.Is(err, journal.ErrNotFound) {
+			return "", fmt.Errorf("find interrupt: %w", err)
+		}
+		r.Session = row.Session
+	}
+	return h.workspace(ctx, p, r.Action, r.Session)
+}
+
+// workspace returns the workspace of a session that the caller may act in.
+func (h *Host) workspace(ctx context.Context, p access.Principal, action access.Action, id string) (string, error) {
+	row, err := h.sessionRow(ctx, id)
+	if err != nil {
+		if nowhere := access.Authorize(p, action, ""); nowhere != nil && !mayAnywhere(p) {
+			return "", nowhere
+		}
+		if errors.Is(err, journal.ErrNotFound) {
+			return unknownSession, nil
+		}
+		return "", err
+	}
+	return row.Workspace, access.Authorize(p, action, row.Workspace)
+}
+
+// mayAnywhere reports whether a principal has any role at all.
+func mayAnywhere(p access.Principal) bool {
+	for _, role := range access.Roles() {
+		if p.MaySomewhere(role) {
+			return true
+		}
+	}
+	return false
+}
+
+func (h *Host) sessionRow(ctx context.Context, id string) (journal.SessionRow, error) {
+	if id == "" || id == journal.HostStream {
+		return journal.SessionRow{}, journal.ErrNotFound
+	}
+	return journal.Get[journal.SessionRow](ctx, h.journal, journal.SessionKey(id))
+}
+
+// hand gives a task to the session's owner and waits for the answer.
+func (h *Host) hand(ctx context.Context, id string, t *task) (decide.Answer, error) {
+	for {
+		o, err := h.owner(ctx, id)
+		if err != nil {
+			return decide.Answer{}, err
+		}
+		answer, err := o.do(ctx, t)
+		if errors.Is(err, errOwnerEnded) {
+			continue // it was idle: the next one takes the task
+		}
+		return answer, err
+	}
+}
+
+// newTask makes a client's command a task.
+func newTask(p access.Principal, r Request) (*task, error) {
+	t := &task{command: r.Command, actor: facts.Actor{ID: p.ID()}, commandID: r.CommandID, reply: make(chan reply, 1)}
+	content, err := json.Marshal(struct {
+		Kind    string
+		Command decide.Command
+	}{fmt.Sprintf("%T", r.Command), r.Command}, json.Deterministic(true))
+	if err != nil {
+		return nil, fmt.Errorf("hash command: %w", err)
+	}
+	sum := sha256.Sum256(content)
+	t.hash = sum[:]
+	if r.CommandID != "" {
+		t.keys = append(t.keys, journal.CommandKey(r.Session, "principal:"+p.ID(), r.CommandID))
+	}
+	if m, ok := r.Command.(decide.Message); ok && m.MessageID != "" {
+		t.keys = append(t.keys, journal.CommandKey(r.Session, "message", m.MessageID))
+	}
+	return t, nil
+}
+
+// endedRun tells the state of a run of the session that is no longer open.
+func (h *Host) endedRun(ctx context.Context, id string) func(string) (session.RunState, bool) {
+	return func(run string) (session.RunState, bool) {
+		row, err := journal.Get[journal.RunRow](ctx, h.journal, journal.RunKey(run))
+		if err != nil || row.Session != id {
+			return "", false
+		}
+		return session.RunState(row.State), true
+	}
+}
+
+// closedInterrupt tells how an interrupt of the session was closed.
+func (h *Host) closedInterrupt(ctx context.Context, id string) func(string) (decide.Closed, bool) {
+	return func(interrupt string) (decide.Closed, bool) {
+		row, err := journal.Get[journal.InterruptRow](ctx, h.journal, journal.InterruptKey(interrupt))
+		if err != nil || row.Session != id || row.Open {
+			return decide.Closed{}, false
+		}
+		v := index.Read[index.Interrupt](row.Value)
+		return decide.Closed{Decision: v.Decision, SessionSequence: v.SessionSequence}, true
+	}
+}
+
+// Answer answers a command.
+type Answer = decide.Answer

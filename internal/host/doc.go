@@ -1,0 +1,27 @@
+// Package host owns the sessions that are alive: it finds, starts and ends their
+// owners, and is the only way in for commands and readers.
+//
+// # What it promises
+//
+// [Host.Do] authorises a command first and hands it to the session's one owner, which
+// decides, checks, numbers, appends and only then answers. [Host.Attach] answers an
+// authorised reader. [Host.Start] repairs what a dead host left open before either is
+// served.
+//
+// # Invariants
+//
+// A session has one owner at a time, fenced by the journal's term. An owner's state may
+// be ahead of the disk until its append returns, and nobody but the owner sees it; if
+// the append fails the owner ends, its agent is ended with it, and the next command
+// loads the session anew. A command id that was seen gets its first answer, before any
+// check of state (R21). Agents react to facts that are durable, never to proposals.
+//
+// # Concurrency
+//
+// Methods of Host and View may be called by any number of goroutines. Every goroutine
+// that the package starts is joined by [Host.Close].
+//
+// # What it is not
+//
+// It knows no wire format and no route. What may be decided is in internal/decide.
+package host

@@ -1,0 +1,78 @@
+package host
+
+import (
+	"context"
+	"errors"
+
+	"github.com/mahati-host/mahati/facts"
+	"github.com/mahati-host/mahati/internal/decide"
+	"github.com/mahati-host/mahati/internal/journal"
+)
+
+// task is one command on its way through an owner.
+type task struct {
+	command   decide.Command
+	actor     facts.Actor
+	commandID string
+	// keys name the stored answers of a command that is idempotent, hash its content.
+	keys []journal.Key
+	hash []byte
+	// changes are rows that the batch carries besides those of its facts.
+	changes []journal.Change
+	// wait gets the decision of interrupt, which the command asks or waits for.
+	interrupt string
+	wait      chan answered
+	// remove, not a command, deletes the session.
+	remove bool
+	// recover, not a command, repairs the session at the start of the host.
+	recover bool
+	reply   chan reply
+}
+
+type reply struct {
+	answer decide.Answer
+	err    error
+}
+
+// errOwnerEnded says that an idle owner ended before it took the task.
+var errOwnerEnded = errors.New("the owner ended")
+
+// do hands a client's task to the owner's mailbox and waits for its answer.
+func (o *owner) do(ctx context.Context, t *task) (decide.Answer, error) {
+	select {
+	case o.mailbox <- t:
+	case <-o.ended:
+		return decide.Answer{}, errOwnerEnded
+	default:
+		return decide.Answer{}, ErrOverloaded
+	}
+	return o.await(ctx, t)
+}
+
+// record hands an agent's record to the owner; commands of clients go before it.
+func (o *owner) record(ctx context.Context, t *task) (decide.Answer, error) {
+	select {
+	case o.records <- t:
+	case <-o.ended:
+		return decide.Answer{}, errOwnerEnded
+	case <-ctx.Done():
+		return decide.Answer{}, ctx.Err()
+	}
+	return o.await(context.WithoutCancel(ctx), t) // what was taken is recorded
+}
+
+func (o *owner) await(ctx context.Context, t *task) (decide.Answer, error) {
+	select {
+	case r := <-t.reply:
+		return r.answer, r.err
+	case <-ctx.Done():
+		return decide.Answer{}, ctx.Err()
+	case <-o.ended:
+	}
+	select { // the owner may have answered as it ended
+	case r := <-t.reply:
+		return r.answer, r.err
+	default:
+		return decide.Answer{}, errOwnerEnded
+	}
+}
