@@ -141,15 +141,6 @@ func (s shape) code() Code {
 	return CodeInvalidRecord
 }
 
-func (s shape) has(name string) bool {
-	for _, f := range s.fields {
-		if f.name == name {
-			return true
-		}
-	}
-	return false
-}
-
 // shapes are the rows of the table, in its order.
 var shapes = func() []shape {
 	var all []shape

@@ -97,7 +97,7 @@ func (s *scanner) value(depth int) uint64 {
 		return hash('l', s.bare())
 	default:
 		number := s.bare()
-		if strings.ContainsAny(number, "eE") {
+		if exponentAt(number) >= 0 {
 			s.size += max(exponentSize-len(number), 0)
 		}
 		return hashNumber(number)
@@ -218,10 +218,20 @@ type decimal struct {
 	exponent int
 }
 
+// exponentAt returns the place of a number's e, or -1.
+func exponentAt(number string) int {
+	for i := range len(number) {
+		if number[i]|0x20 == 'e' {
+			return i
+		}
+	}
+	return -1
+}
+
 // decimalOf reads a valid JSON number, unless its exponent has ten digits or more.
 func decimalOf(number string) (d decimal, ok bool) {
 	digits := number
-	if i := strings.IndexAny(number, "eE"); i >= 0 {
+	if i := exponentAt(number); i >= 0 {
 		var err error
 		if d.exponent, err = strconv.Atoi(number[i+1:]); err != nil || len(number)-i > 10 {
 			return d, false

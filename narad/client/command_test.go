@@ -235,7 +235,7 @@ func TestCallEndsWithItsContext(t *testing.T) {
 		h.Delay("/message", func() time.Duration { return time.Hour })
 		c := dial(t, h, client.Options{Attempts: 2})
 		ctx, cancel := context.WithCancel(t.Context())
-		go func() { time.Sleep(time.Second); cancel() }()
+		go func() { pass(time.Second); cancel() }()
 		_, err := c.Message(ctx, client.Message{SessionID: "s", Content: "x"})
 		wantCode(t, err, client.CodeCanceled, client.GiveUp)
 		if !errors.Is(err, context.Canceled) {

@@ -278,6 +278,9 @@ func isUntrusted(err error) bool {
 func invalidAnswer(op, detail string) *Error { return fail(op, CodeInvalidAnswer, detail) }
 
 // missing says that the caller left out what is required.
-func missing(op, what string) *Error {
+func missing(op, what string) *Error { return fail(op, CodeInvalidRequest, what+" is required") }
+
+// badID says that the caller gave no id, or what cannot be one.
+func badID(op, what string) *Error {
 	return fail(op, CodeInvalidRequest, fmt.Sprintf("%s is required, of at most %d bytes and without control characters", what, maxID))
 }

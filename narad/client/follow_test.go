@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -237,7 +238,7 @@ func TestSilentHostIsLeft(t *testing.T) {
 		s := follow(t.Context(), f, func(u client.Update, s *seen) bool {
 			switch {
 			case live(u, s) && frozen.IsZero():
-				time.Sleep(95 * time.Second) // heartbeats alone keep it; a slow body does not break it
+				pass(95 * time.Second) // heartbeats alone keep it; a slow body does not break it
 				frozen = time.Now()
 				h.Freeze(true)
 			case u.Err != nil:
@@ -366,7 +367,7 @@ func TestHoleThatHistoryCannotFillYetIsAskedForAgain(t *testing.T) {
 		go func() {
 			jumps <- frame(3)
 			jumps <- frame(4)
-			time.Sleep(20 * time.Millisecond) // history lags behind the stream
+			pass(20 * time.Millisecond) // history lags behind the stream
 			started(h, 2, 4)
 		}()
 		s := follow(t.Context(), dial(t, h, client.Options{}).Follow(sessionID, client.FollowOptions{}), at(4))
@@ -498,7 +499,7 @@ func TestFollowerAnswersOthersWhileItFollows(t *testing.T) {
 					_ = f.Snapshot()
 					_, _ = f.Run("run-1")
 					_ = f.Position()
-					time.Sleep(time.Millisecond)
+					pass(time.Millisecond)
 				}
 			})
 		}
@@ -510,7 +511,7 @@ func TestFollowerAnswersOthersWhileItFollows(t *testing.T) {
 					Patch: narad.Raw(`[{"op":"replace","path":"/a/n","value":1}]`),
 				})
 				next++
-				time.Sleep(time.Millisecond)
+				pass(time.Millisecond)
 			}
 			_ = f.Snapshot()
 			return next == 50
@@ -535,6 +536,11 @@ func TestLeavingTheLoopLeavesNothingBehind(t *testing.T) {
 		c := dial(t, h, client.Options{})
 		for _, stop := range []int64{1, turn, 30 * turn} {
 			follow(t.Context(), c.Follow("s", client.FollowOptions{MaxPending: 1}), at(stop))
+			stacks := make([]byte, 1<<20)
+			stacks = stacks[:runtime.Stack(stacks, true)]
+			if strings.Contains(string(stacks), "client.(*subscription).read") {
+				t.Errorf("the reader of the stream outlived the loop that was left at %d", stop)
+			}
 			<-ended // the host sees the client leave
 			synctest.Wait()
 		}

@@ -26,6 +26,9 @@ func bubble(t *testing.T, o clienttest.Options, test func(t *testing.T, h *clien
 	synctest.Test(t, func(t *testing.T) { test(t, clienttest.New(t, o)) })
 }
 
+// pass lets time pass, which in a bubble costs none.
+func pass(d time.Duration) { <-time.After(d) }
+
 // dial returns a client of the host. Its waits are not random.
 func dial(t *testing.T, h *clienttest.Host, o client.Options) *client.Client {
 	t.Helper()

@@ -23,7 +23,7 @@ type run struct {
 // follow keeps one connection after the other.
 func (r *run) follow(ctx context.Context) error {
 	if _, ok := segment(r.sessionID); !ok {
-		return missing("follow session", "a session id")
+		return badID("follow session", "a session id")
 	}
 	for failed := 0; ; {
 		began := time.Now()

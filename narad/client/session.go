@@ -143,7 +143,7 @@ func (c *Client) change(ctx context.Context, op, method, id, tail string) error 
 func sessionPath(op, id, tail string) (string, error) {
 	name, ok := segment(id)
 	if !ok {
-		return "", missing(op, "a session id")
+		return "", badID(op, "a session id")
 	}
 	return "/sessions/" + name + tail, nil
 }

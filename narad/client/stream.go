@@ -87,7 +87,7 @@ func (c *Client) WorkspaceStream(ctx context.Context, workspaceID string, q Stre
 	const op = "stream workspace"
 	name, ok := segment(workspaceID)
 	if !ok {
-		return nil, missing(op, "a workspace id")
+		return nil, badID(op, "a workspace id")
 	}
 	return c.open(ctx, op, "/workspaces/"+name+"/stream", StreamQuery{LastEventID: q.LastEventID, Silence: q.Silence})
 }
@@ -232,7 +232,7 @@ func unreadable(op string, read sse.Frame, err error) error {
 // sameID holds a fact or watch event to the id of its frame (specification §10.1).
 func sameID(op string, read sse.Frame, eventID string) error {
 	switch {
-	case !read.HasID || read.ID == "":
+	case read.ID == "": // an id of an earlier frame proves nothing about this one
 		return fail(op, CodeInvalidFrame, "a frame with a fact or a watch event requires id")
 	case read.ID != eventID:
 		return fail(op, CodeFrameIDMismatch, "the id of a frame is not the eventId of its record")
