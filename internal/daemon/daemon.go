@@ -1,0 +1,283 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/mahati-host/mahati/internal/access"
+	"github.com/mahati-host/mahati/internal/config"
+	"github.com/mahati-host/mahati/internal/feed"
+	"github.com/mahati-host/mahati/internal/host"
+	"github.com/mahati-host/mahati/internal/journal"
+	"github.com/mahati-host/mahati/internal/journal/pebble"
+	"github.com/mahati-host/mahati/internal/server"
+	"github.com/mahati-host/mahati/internal/server/naradhttp"
+)
+
+// ErrBroken says that the store failed in writing: the process must end, and the next
+// start recovers.
+var ErrBroken = journal.ErrBroken
+
+// AddressFile is the file of a home that holds the URL of the host that runs there.
+const AddressFile = "address"
+
+// Options are the optional parts of a daemon. The zero value is for production.
+type Options struct {
+	// Version is shown in capabilities.
+	Version string
+	// Logger gets what the parts tell; nothing is logged when nil.
+	Logger *slog.Logger
+	// Listener is used instead of the configured address.
+	Listener net.Listener
+	// Crash is what a script's crash step calls. Nil refuses scripts that have one.
+	Crash func()
+}
+
+// Daemon is a host that serves. [Start] makes one.
+type Daemon struct {
+	cfg      config.Config
+	log      *slog.Logger
+	url      string
+	parts    closers
+	journal  *pebble.Journal
+	host     *host.Host
+	server   *server.Server
+	serving  sync.WaitGroup
+	done     chan struct{}
+	doneOnce sync.Once
+
+	mu     sync.Mutex
+	err    error // guarded by mu: why it cannot go on
+	closed bool  // guarded by mu
+}
+
+// closers ends the parts in the opposite order of their beginning.
+type closers []func() error
+
+func (c closers) close() error {
+	var errs []error
+	for i := len(c) - 1; i >= 0; i-- {
+		errs = append(errs, c[i]())
+	}
+	return errors.Join(errs...)
+}
+
+// Start opens a home and serves it. When it fails nothing is left open.
+func Start(ctx context.Context, cfg config.Config, o Options) (*Daemon, error) {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	d := &Daemon{cfg: cfg, log: o.Logger, done: make(chan struct{})}
+	if err := d.start(ctx, o); err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return d, nil
+}
+
+func (d *Daemon) start(ctx context.Context, o Options) error {
+	if err := d.openHome(); err != nil {
+		return err
+	}
+	tokens, err := d.openTokens()
+	if err != nil {
+		return err
+	}
+	agents, err := newAgents(d.cfg, o)
+	if err != nil {
+		return err
+	}
+	f := feed.New(d.journal, feed.Options{})
+	d.parts = append(d.parts, func() error { f.Close(); return nil })
+	d.host = host.New(d.journal, f, agents, hostOptions(d.cfg, o.Logger))
+	d.parts = append(d.parts, d.host.Close)
+	if err := d.listen(o, tokens); err != nil {
+		return err
+	}
+	d.serving.Go(d.watch)
+	if err := d.host.Start(ctx); err != nil {
+		return fmt.Errorf("recover: %w", err)
+	}
+	return nil
+}
+
+// openHome makes the home, owner-only, and opens the store in it, which takes the
+// home's lock.
+func (d *Daemon) openHome() error {
+	if err := os.MkdirAll(d.cfg.Home, 0o700); err != nil {
+		return fmt.Errorf("make home: %w", err)
+	}
+	lock, err := pebble.Lock(d.cfg.Home)
+	if err != nil {
+		return fmt.Errorf("lock %s: %w", d.cfg.Home, err)
+	}
+	d.parts = append(d.parts, lock.Close)
+	if err := os.Chmod(d.cfg.Home, 0o700); err != nil {
+		return fmt.Errorf("make home owner-only: %w", err)
+	}
+	d.journal, err = pebble.Open(storeDir(d.cfg), pebble.Options{Options: journalOptions(d.cfg, d.log)})
+	if err != nil {
+		return fmt.Errorf("open store: %w", err)
+	}
+	d.parts = append(d.parts, d.journal.Close)
+	return nil
+}
+
+func storeDir(cfg config.Config) string { return filepath.Join(cfg.Home, "store") }
+
+func journalOptions(cfg config.Config, log *slog.Logger) journal.Options {
+	return journal.Options{Logger: log, Reserve: uint64(cfg.Storage.Reserve)}
+}
+
+func (d *Daemon) openTokens() (*access.Store, error) {
+	tokens, err := access.Open(d.cfg.Home, access.StoreOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("open tokens: %w", err)
+	}
+	if _, err := tokens.EnsureFirst(time.Now()); err != nil {
+		return nil, fmt.Errorf("make first token: %w", err)
+	}
+	return tokens, nil
+}
+
+// listen serves from now on; until the host has recovered every request gets 503.
+func (d *Daemon) listen(o Options, tokens *access.Store) error {
+	streams := server.NewStreams(tokens, server.StreamOptions{
+		Heartbeat: d.cfg.Streams.Heartbeat, Max: d.cfg.Streams.Max, MaxPerPrincipal: d.cfg.Streams.MaxPerPrincipal,
+	})
+	mux := http.NewServeMux()
+	naradhttp.New(d.host, streams, naradhttp.Options{
+		Version: o.Version, Heartbeat: d.cfg.Streams.Heartbeat, MaxLag: uint64(d.cfg.Streams.MaxLag),
+		Page: d.cfg.History.Page, DefaultAgent: d.cfg.Agents.Default,
+	}).Register(mux)
+	edge, err := server.New(server.Routes(mux), tokens, access.NewCookies(tokens, access.CookieOptions{}), streams, server.Options{
+		Recovering: func() bool { return !d.host.Ready() && d.Err() == nil }, Ready: d.notReady, Logger: d.log,
+		AllowedHosts: d.cfg.AllowedHosts, CORSOrigins: d.cfg.CORSOrigins, BehindProxy: d.cfg.BehindProxy,
+		WriteTimeout: d.cfg.Streams.WriteTimeout,
+	})
+	if err != nil {
+		return fmt.Errorf("make server: %w", err)
+	}
+	listener, scheme, err := d.listener(o)
+	if err != nil {
+		return err
+	}
+	d.server = edge
+	d.url = scheme + "://" + listener.Addr().String()
+	d.parts = append(d.parts, d.stopServing)
+	d.serving.Go(func() {
+		if err := edge.Serve(listener); err != nil {
+			d.fail(fmt.Errorf("serve: %w", err))
+		}
+	})
+	return d.writeAddress()
+}
+
+// notReady says why the host should get no new work.
+func (d *Daemon) notReady() string {
+	switch {
+	case d.journal.Err() != nil:
+		return "store_broken"
+	case d.journal.Space().Level != journal.SpaceOpen:
+		return "storage_full"
+	}
+	return ""
+}
+
+func (d *Daemon) stopServing() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	return d.server.Shutdown(ctx)
+}
+
+// writeAddress tells clients of the same user where the host is.
+func (d *Daemon) writeAddress() error {
+	path := filepath.Join(d.cfg.Home, AddressFile)
+	if err := os.WriteFile(path, []byte(d.url+"\n"), 0o600); err != nil {
+		return fmt.Errorf("write address: %w", err)
+	}
+	d.parts = append(d.parts, func() error {
+		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("remove address: %w", err)
+		}
+		return nil
+	})
+	return nil
+}
+
+// watch waits for the store to break.
+func (d *Daemon) watch() {
+	select {
+	case <-d.journal.Broken():
+		d.fail(fmt.Errorf("store: %w", d.journal.Err()))
+	case <-d.done:
+	}
+}
+
+func (d *Daemon) fail(err error) {
+	d.mu.Lock()
+	if d.err == nil && !d.closed {
+		d.err = err
+	}
+	d.mu.Unlock()
+	d.doneOnce.Do(func() { close(d.done) })
+}
+
+// URL returns where the host is, without the path of a binding.
+func (d *Daemon) URL() string { return d.url }
+
+// Home returns the home.
+func (d *Daemon) Home() string { return d.cfg.Home }
+
+// Epoch identifies the store.
+func (d *Daemon) Epoch() string { return d.journal.Identity().Epoch }
+
+// Done is closed when the daemon cannot go on; Err then says why.
+func (d *Daemon) Done() <-chan struct{} { return d.done }
+
+// Err returns why the daemon cannot go on, or nil.
+func (d *Daemon) Err() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.err
+}
+
+// Close drains and ends the daemon. Runs are not cancelled by it.
+func (d *Daemon) Close() error {
+	d.mu.Lock()
+	if d.closed {
+		d.mu.Unlock()
+		return nil
+	}
+	d.closed = true
+	d.mu.Unlock()
+	d.doneOnce.Do(func() { close(d.done) })
+	err := d.parts.close()
+	d.serving.Wait()
+	return err
+}
+
+// Verify walks the store of a home that no host uses, and derives its index rows again.
+func Verify(ctx context.Context, cfg config.Config, progress func(journal.VerifyProgress)) (report journal.Report, err error) {
+	lock, err := pebble.Lock(cfg.Home)
+	if err != nil {
+		return report, fmt.Errorf("lock %s: %w", cfg.Home, err)
+	}
+	defer closeInto(&err, lock)
+	j, err := pebble.Open(storeDir(cfg), pebble.Options{Options: journalOptions(cfg, nil)})
+	if err != nil {
+		return report, fmt.Errorf("open store: %w", err)
+	}
+	defer closeInto(&err, j)
+	return j.Verify(ctx, journal.VerifyOptions{Progress: progress, Derive: derive})
+}
+
+func closeInto(err *error, c io.Closer) { *err = errors.Join(*err, c.Close()) }

@@ -1,0 +1,104 @@
+package daemon
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+
+	"github.com/mahati-host/mahati/internal/agent"
+	"github.com/mahati-host/mahati/internal/agent/process"
+	"github.com/mahati-host/mahati/internal/agent/script"
+	"github.com/mahati-host/mahati/internal/config"
+	"github.com/mahati-host/mahati/internal/host"
+)
+
+// agents is the configured agents, and the scripts that are always there.
+type agents struct {
+	byName map[string]agent.Kind
+	first  string
+}
+
+// Kind implements host.Agents.
+func (a agents) Kind(name string) (agent.Kind, bool) {
+	k, ok := a.byName[name]
+	return k, ok
+}
+
+// Default implements host.Agents.
+func (a agents) Default() string { return a.first }
+
+// builtins are the scripts that need no configuration. The last is the default of a
+// host that configures none.
+var builtins = []string{"demo", "echo"}
+
+func newAgents(cfg config.Config, o Options) (agents, error) {
+	a := agents{byName: map[string]agent.Kind{}, first: cfg.Agents.Default}
+	for _, name := range builtins {
+		kind, err := script.Builtin(name)
+		if err != nil {
+			return a, fmt.Errorf("agent %s: %w", name, err)
+		}
+		a.byName[name] = kind
+		if cfg.Agents.Default == "" {
+			a.first = name
+		}
+	}
+	for name, c := range cfg.Agents.Named {
+		kind, err := newAgent(c, o)
+		if err != nil {
+			return a, fmt.Errorf("agent %s: %w", name, err)
+		}
+		a.byName[name] = kind
+	}
+	return a, nil
+}
+
+func newAgent(c config.Agent, o Options) (agent.Kind, error) {
+	switch c.Kind {
+	case config.KindACP:
+		return nil, errors.New("agents of kind acp are not available in this version")
+	case config.KindScript:
+		file, err := os.ReadFile(c.File)
+		if err != nil {
+			return nil, fmt.Errorf("read script: %w", err)
+		}
+		return script.New(file, script.Options{Name: c.File, Crash: o.Crash})
+	}
+	return nil, fmt.Errorf("kind %q is not known", c.Kind)
+}
+
+func hostOptions(cfg config.Config, log *slog.Logger) host.Options {
+	o := host.Options{
+		Logger: log, MaxRunning: cfg.Agents.MaxRunning, QueueLimit: cfg.Queue.Max,
+		Mailbox: cfg.Sessions.Mailbox, CancelGrace: cfg.Agents.CancelGrace, IdleAfter: cfg.Agents.IdleTimeout,
+		EndLeft: process.KillGroup, Roots: cfg.Workspaces.Roots,
+	}
+	for _, r := range cfg.Policy {
+		o.Rules = append(o.Rules, host.Rule{
+			Name: r.Name, Effect: host.Effect(r.Action), Kinds: r.Kinds, Tool: r.Tool, Path: r.Path,
+		})
+	}
+	return o
+}
+
+// listener opens the configured address; beyond loopback it takes TLS or a proxy.
+func (d *Daemon) listener(o Options) (net.Listener, string, error) {
+	listener := o.Listener
+	if listener == nil {
+		var err error
+		if listener, err = net.Listen("tcp", d.cfg.Listen); err != nil {
+			return nil, "", fmt.Errorf("listen: %w", err)
+		}
+	}
+	if d.cfg.TLS.Cert == "" {
+		return listener, "http", nil
+	}
+	pair, err := tls.LoadX509KeyPair(d.cfg.TLS.Cert, d.cfg.TLS.Key)
+	if err != nil {
+		return nil, "", errors.Join(fmt.Errorf("read certificate: %w", err), listener.Close())
+	}
+	return tls.NewListener(listener, &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}), "https", nil
+}

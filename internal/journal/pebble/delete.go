@@ -1,0 +1,137 @@
+package pebble
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	"github.com/mahati-host/mahati/internal/journal"
+)
+
+// Deletion is two steps. The first, atomic, leaves the tombstone and removes
+// all that stands under the sid. Rows that stand under ids of their own are
+// then looked for and removed in portions, with a note (tagUnfinished) until
+// that is done, so that the next open can finish what was interrupted.
+
+// rangesOfSid are the tags whose keys of a session are removed as a range.
+var rangesOfSid = []byte{tagBatch, tagMark, tagCurrent, tagCatalogue, tagOpenWork, tagCommand, tagSnapshot}
+
+// sweptTags are the tags whose rows have to be looked through.
+var sweptTags = []byte{tagInterrupt, tagRun, tagWorkflow, tagTimer, tagAlias, tagToken}
+
+// sweepPortion is the number of rows removed in one write.
+const sweepPortion = 1_000
+
+// Delete implements journal.Appender.
+func (j *Journal) Delete(ctx context.Context, deletion journal.Deletion) error {
+	var sid uint64
+	err := j.committer.Do(ctx, journal.Request{Alone: true, Stage: func() (err error) {
+		sid, err = j.stageDeletion(deletion)
+		return err
+	}})
+	if err == nil {
+		// The session is gone for everybody now; what is left is no longer the
+		// caller's to cancel.
+		err = j.sweep(context.WithoutCancel(ctx), stream{deletion.Session, sid})
+	}
+	if err != nil {
+		return fmt.Errorf("delete %q: %w", deletion.Session, err)
+	}
+	return nil
+}
+
+func (j *Journal) stageDeletion(deletion journal.Deletion) (sid uint64, err error) {
+	if err := j.gate.Admit(true); err != nil {
+		return 0, err
+	}
+	t, err := j.tail(deletion.Session)
+	if err != nil {
+		return 0, err
+	}
+	if !t.exists {
+		return 0, journal.ErrNotFound
+	}
+	if t, err = j.expect(deletion.Session, deletion.ExpectHead, deletion.ExpectTerm); err != nil {
+		return 0, err
+	}
+	g := &j.staged
+	g.begin(j.db)
+	for _, tag := range rangesOfSid {
+		_ = g.batch.DeleteRange(keyOf(tag, t.sid), keyOf(tag, t.sid+1), nil)
+	}
+	_ = g.batch.Set(textKey(tagSession, t.session), encodeStream(t.sid, streamDeleted), nil)
+	_ = g.batch.Set(keyOf(tagUnfinished, t.sid), []byte(t.session), nil)
+	g.tails[t.session] = &tail{stream: t.stream, exists: true, deleted: true, spans: newTracker(t.sid)}
+	return t.sid, nil
+}
+
+// sweep removes the rows that a deleted session owns.
+func (j *Journal) sweep(ctx context.Context, s stream) error {
+	keys, err := j.rowsOwnedBy(ctx, s)
+	if err != nil {
+		return err
+	}
+	for len(keys) > 0 {
+		portion := keys[:min(sweepPortion, len(keys))]
+		keys = keys[len(portion):]
+		if err := j.removeKeys(ctx, portion); err != nil {
+			return err
+		}
+	}
+	return j.removeKeys(ctx, [][]byte{keyOf(tagUnfinished, s.sid)})
+}
+
+func (j *Journal) rowsOwnedBy(ctx context.Context, s stream) (keys [][]byte, err error) {
+	v, err := j.use(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer v.release()
+	for _, tag := range sweptTags {
+		err := v.each([]byte{tag}, func(key, value []byte) error {
+			row, err := journal.DecodeRow(value)
+			if err != nil || journal.Owner(row) != s.session {
+				return nil // a row that cannot be read is left for verify
+			}
+			keys = append(keys, bytes.Clone(key))
+			for _, side := range sideKeys(row, s.sid) {
+				keys = append(keys, side.key)
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, fmt.Errorf("look for rows: %w", err)
+		}
+	}
+	return keys, nil
+}
+
+// removeKeys removes keys that no batch will write again.
+func (j *Journal) removeKeys(ctx context.Context, keys [][]byte) error {
+	return j.committer.Do(ctx, journal.Request{Alone: true, Stage: func() error {
+		j.staged.begin(j.db)
+		for _, key := range keys {
+			_ = j.staged.batch.Delete(key, nil)
+		}
+		return nil
+	}})
+}
+
+// finishDeletions finishes what a crash interrupted.
+func (j *Journal) finishDeletions() error {
+	var unfinished []stream
+	v := j.current.Load()
+	err := v.each(keyOf(tagUnfinished), func(key, value []byte) error {
+		unfinished = append(unfinished, stream{string(value), numberAt(key, 1)})
+		return nil
+	})
+	for _, s := range unfinished {
+		if err == nil {
+			err = j.sweep(context.Background(), s)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("finish a deletion: %w", err)
+	}
+	return nil
+}

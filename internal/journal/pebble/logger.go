@@ -1,0 +1,64 @@
+package pebble
+
+import (
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+
+	lsm "github.com/cockroachdb/pebble/v2"
+)
+
+// quietLogger takes what Pebble has to say. Its fatal errors, after which
+// Pebble may not be written to, break the journal instead of ending the
+// process: what is durable is still served, and Pebble is not closed, which
+// then might hang.
+type quietLogger struct {
+	log   *slog.Logger
+	fatal atomic.Pointer[error]
+	// broke is called with the first fatal error once it is set.
+	broke atomic.Pointer[func(error) error]
+}
+
+func (l *quietLogger) Infof(format string, args ...any) {
+	l.log.Debug(fmt.Sprintf("pebble: "+format, args...))
+}
+
+func (l *quietLogger) Errorf(format string, args ...any) {
+	l.log.Error(fmt.Sprintf("pebble: "+format, args...))
+}
+
+// Fatalf returns: where Pebble calls it for a failed write it goes on with an
+// error return.
+func (l *quietLogger) Fatalf(format string, args ...any) {
+	l.lost(fmt.Errorf("pebble: "+format, args...))
+}
+
+// lost notes that Pebble cannot be trusted with writes, nor be closed.
+func (l *quietLogger) lost(err error) {
+	if l.fatal.CompareAndSwap(nil, &err) {
+		if broke := l.broke.Load(); broke != nil {
+			_ = (*broke)(err)
+		}
+	}
+}
+
+// failure is the first fatal error.
+func (l *quietLogger) failure() error {
+	if err := l.fatal.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// listener reports what an operator should know. Corruption is an error of the
+// sessions it touches: without this function Pebble would take it for fatal.
+func (l *quietLogger) listener() *lsm.EventListener {
+	return &lsm.EventListener{
+		BackgroundError: func(err error) { l.log.Error("pebble: background work", "error", err) },
+		DataCorruption: func(info lsm.DataCorruptionInfo) {
+			l.log.Error("pebble: stored data is damaged", "path", info.Path, "detail", info.Details)
+		},
+		WriteStallBegin: func(info lsm.WriteStallBeginInfo) { l.log.Warn("pebble: writes wait", "reason", info.Reason) },
+		WriteStallEnd:   func() { l.log.Info("pebble: writes go on") },
+	}
+}

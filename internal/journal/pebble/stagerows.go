@@ -1,0 +1,140 @@
+package pebble
+
+import (
+	"fmt"
+
+	"github.com/mahati-host/mahati/internal/journal"
+)
+
+// planRows plans the index changes with the side keys of old and new rows.
+func (j *Journal) planRows(p *plan, changes []journal.Change) error {
+	if len(changes) == 0 {
+		return nil
+	}
+	p.rows = make(map[journal.Key]journal.Row, len(changes))
+	for i, c := range changes {
+		if err := j.planRow(p, c); err != nil {
+			return fmt.Errorf("change %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+func (j *Journal) planRow(p *plan, c journal.Change) error {
+	switch c := c.(type) {
+	case journal.Put:
+		return j.planPut(p, c.Row)
+	case journal.Remove:
+		return j.planRemove(p, c.Key)
+	default:
+		return fmt.Errorf("%w: change %T", journal.ErrInvalid, c)
+	}
+}
+
+func (j *Journal) planPut(p *plan, row journal.Row) error {
+	rowAt := func(key journal.Key) (journal.Row, error) { return j.plannedRow(p, key) }
+	if interrupt, ok := row.(journal.InterruptRow); ok {
+		offset, err := journal.OffsetOfRequest(interrupt, len(p.receipt.FirstLogs), p.receipt, rowAt)
+		if err != nil {
+			return err
+		}
+		interrupt.Offset = offset
+		row = interrupt
+	}
+	key := row.Key()
+	if err := j.planSides(p, key); err != nil {
+		return err
+	}
+	sid, err := j.sidOf(p, key.Session)
+	if err != nil {
+		return err
+	}
+	p.set(rowKey(key, sid), journal.EncodeRow(row))
+	owner, err := j.sidOf(p, journal.Owner(row))
+	if err != nil {
+		return err
+	}
+	for _, side := range sideKeys(row, owner) {
+		p.set(side.key, side.value)
+	}
+	p.rows[key] = row
+	return nil
+}
+
+func (j *Journal) planRemove(p *plan, key journal.Key) error {
+	if err := j.planSides(p, key); err != nil {
+		return err
+	}
+	sid, err := j.sidOf(p, key.Session)
+	if err != nil {
+		return err
+	}
+	p.remove(rowKey(key, sid))
+	p.rows[key] = nil
+	return nil
+}
+
+// planSides removes the side keys of the row that is there. Only rows of two
+// kinds have any, so only those are read.
+func (j *Journal) planSides(p *plan, key journal.Key) error {
+	if key.Kind != journal.KindInterrupt && key.Kind != journal.KindTimer {
+		return nil
+	}
+	old, err := j.plannedRow(p, key)
+	if err != nil {
+		return fmt.Errorf("row %s: %w", key, err)
+	}
+	if old == nil {
+		return nil
+	}
+	owner, err := j.sidOf(p, journal.Owner(old))
+	if err != nil {
+		return err
+	}
+	for _, side := range sideKeys(old, owner) {
+		p.remove(side.key)
+	}
+	return nil
+}
+
+// sidOf is the sid under which rows of a session are stored, 0 for no session.
+func (j *Journal) sidOf(p *plan, session string) (uint64, error) {
+	switch session {
+	case "":
+		return 0, nil
+	case p.tail.session:
+		return p.tail.sid, nil
+	}
+	t, err := j.tail(session)
+	if err != nil {
+		return 0, err
+	}
+	return t.sid, nil
+}
+
+// plannedRow is a row as the batch so far leaves it.
+func (j *Journal) plannedRow(p *plan, key journal.Key) (journal.Row, error) {
+	if row, planned := p.rows[key]; planned {
+		return row, nil
+	}
+	return j.rowAt(key)
+}
+
+// rowAt is a row as the group so far leaves it.
+func (j *Journal) rowAt(key journal.Key) (journal.Row, error) {
+	if row, staged := j.staged.rows[key]; staged {
+		return row, nil
+	}
+	var sid uint64
+	if key.Session != "" {
+		t, err := j.tail(key.Session)
+		if err != nil {
+			return nil, err
+		}
+		if !t.exists || t.deleted {
+			return nil, nil
+		}
+		sid = t.sid
+	}
+	return j.current.Load().row(key, sid)
+}
