@@ -92,7 +92,7 @@ crash-power: ## power loss inside every commit, CRASH_ROUNDS=10000
 	$(call suite,MAHATI_CRASH_ROUNDS,$(CRASH_ROUNDS))
 
 crash-death: ## a real process killed, DEATH_ROUNDS=2000
-	$(call suite,MAHATI_DEATH_ROUNDS,$(DEATH_ROUNDS))
+	$(call suite,MAHATI_CRASH_KILLS,$(DEATH_ROUNDS))
 
 crash-demo: ## the host of the demo killed, DEMO_KILLS=200
 	$(call suite,MAHATI_DEMO_KILLS,$(DEMO_KILLS))

@@ -156,7 +156,7 @@ func (d *Daemon) listen(o Options, tokens *access.Store) error {
 	mux := http.NewServeMux()
 	naradhttp.New(d.host, streams, naradhttp.Options{
 		Version: o.Version, Heartbeat: d.cfg.Streams.Heartbeat, MaxLag: uint64(d.cfg.Streams.MaxLag),
-		Page: d.cfg.History.Page, DefaultAgent: d.cfg.Agents.Default,
+		Page: d.cfg.History.Page,
 	}).Register(mux)
 	edge, err := server.New(server.Routes(mux), tokens, access.NewCookies(tokens, access.CookieOptions{}), streams, server.Options{
 		Recovering: func() bool { return !d.host.Ready() && d.Err() == nil }, Ready: d.notReady, Logger: d.log,

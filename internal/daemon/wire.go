@@ -9,6 +9,7 @@ import (
 	"os"
 
 	"github.com/mahati-host/mahati/internal/agent"
+	"github.com/mahati-host/mahati/internal/agent/acp"
 	"github.com/mahati-host/mahati/internal/agent/process"
 	"github.com/mahati-host/mahati/internal/agent/script"
 	"github.com/mahati-host/mahati/internal/config"
@@ -47,7 +48,7 @@ func newAgents(cfg config.Config, o Options) (agents, error) {
 		}
 	}
 	for name, c := range cfg.Agents.Named {
-		kind, err := newAgent(c, o)
+		kind, err := newAgent(name, c, o)
 		if err != nil {
 			return a, fmt.Errorf("agent %s: %w", name, err)
 		}
@@ -56,10 +57,12 @@ func newAgents(cfg config.Config, o Options) (agents, error) {
 	return a, nil
 }
 
-func newAgent(c config.Agent, o Options) (agent.Kind, error) {
+func newAgent(name string, c config.Agent, o Options) (agent.Kind, error) {
 	switch c.Kind {
 	case config.KindACP:
-		return nil, errors.New("agents of kind acp are not available in this version")
+		return acp.New(acp.Options{
+			Name: name, Command: c.Command, PassEnv: c.Env, Dir: c.CWD, Version: o.Version, Logger: o.Logger,
+		})
 	case config.KindScript:
 		file, err := os.ReadFile(c.File)
 		if err != nil {

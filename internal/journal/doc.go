@@ -45,7 +45,7 @@
 // two durable marks, the second never the older one.
 //
 // Files: port.go is the interface, fact.go, batch.go, row.go and query.go its
-// values; committer.go, space.go, batchwire.go and rowwire.go are what engines
-// are built of; memory*.go is the in-memory engine. Package journaltest holds
-// the suite that every engine passes.
+// values; committer.go, space.go, terms.go, rules.go, filler.go, verifier.go and
+// rowwire.go are what engines are built of; memory*.go is the in-memory engine.
+// Package journaltest holds the suite that every engine passes.
 package journal

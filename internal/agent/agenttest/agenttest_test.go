@@ -69,9 +69,11 @@ func TestTextIsGathered(t *testing.T) {
 		h.Text(ctx, "c \xe6")
 		h.Thought(ctx, "hm")
 		h.Text(ctx, "\x97\xa5 \xff \xe6\x97")
+		h.Custom(ctx, "in.between", narad.Raw("1"))
+		h.Text(ctx, "\xa5")
 		id := must[string](t)(h.StartTool(ctx, agent.Tool{AgentID: "x", Name: "tool", Kind: "read"}))
 		h.FinishTool(ctx, id, agent.ToolResult{Outcome: narad.OutcomeSuccess})
-		h.Text(ctx, "\xa5")
+		h.Text(ctx, "cut \xe6")
 		h.EndMessage(ctx)
 		h.Text(ctx, "new")
 		return agent.Ending{StopReason: "completed"}
@@ -84,14 +86,18 @@ func TestTextIsGathered(t *testing.T) {
 	run-1 reasoning.started
 	run-1 reasoning.delta id=reasoning-1 text="hm"
 	run-1 message.text.delta id=message-2 text="日 � "
+	run-1 run.custom name=in.between value=1
+	run-1 message.text.delta id=message-2 text="日"
+	run-1 reasoning.completed
+	run-1 message.text.completed id=message-2
 	run-1 tool.call.started id=call-1 tool=tool kind=read agent=x args={}
 	run-1 tool.call.finished id=call-1 outcome=success response=null
-	run-1 reasoning.completed
-	run-1 message.text.delta id=message-2 text="日"
-	run-1 message.text.completed id=message-2
 	run-1 message.text.started id=message-3 scope=session
-	run-1 message.text.delta id=message-3 text="new"
+	run-1 message.text.delta id=message-3 text="cut �"
 	run-1 message.text.completed id=message-3
+	run-1 message.text.started id=message-4 scope=session
+	run-1 message.text.delta id=message-4 text="new"
+	run-1 message.text.completed id=message-4
 	run-1 run.finished reason=completed
 	`)
 }
@@ -215,7 +221,7 @@ func TestClosingOrder(t *testing.T) {
 		run-1 run.started
 		run-1 message.user.recorded id=message-1 scope=session text="go"
 		run-1 tool.call.started id=call-1 tool=tool args={}
-		run-1 progress.recorded id=progress-1 status=active category=c label="busy"
+		run-1 progress.recorded id=p status=active category=c label="busy"
 		run-2 run.started parent=run-1 call=call-1 agent=n
 		run-2 message.user.recorded id=message-2 scope=run text="sub"
 		run-1 message.text.started id=message-3 scope=session
@@ -236,7 +242,7 @@ func TestClosingOrder(t *testing.T) {
 		run-1 message.text.delta id=message-3 text=" last words"
 		run-1 tool.call.finished id=call-1 outcome=cancelled response=null
 		run-1 message.text.completed id=message-3
-		run-1 progress.recorded id=progress-1 status=completed category=c label="busy"
+		run-1 progress.recorded id=p status=cancelled category=c label="busy"
 		run-1 run.cancelled
 		`)
 	})

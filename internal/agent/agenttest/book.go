@@ -86,7 +86,7 @@ func (s *Session) keep(rec narad.Authority) {
 	case *narad.InterruptResolved:
 		s.answers[r.InterruptID] = facts.Answers(&r.Event)
 	default:
-		s.keepText(b, rec)
+		keepText(b, rec)
 	}
 }
 
@@ -98,7 +98,7 @@ func (s *Session) keepStart(r *narad.RunStarted) {
 	s.open = append(s.open, b)
 }
 
-func (s *Session) keepText(b *book, rec narad.Authority) {
+func keepText(b *book, rec narad.Authority) {
 	switch r := rec.(type) {
 	case *narad.MessageTextStarted:
 		b.messageID = r.MessageID
@@ -109,7 +109,6 @@ func (s *Session) keepText(b *book, rec narad.Authority) {
 	case *narad.ReasoningCompleted:
 		b.reasoningID = ""
 	case *narad.ProgressRecorded:
-		s.progress[b.runID+" "+facts.AgentID(&r.Event)] = r.ProgressID
 		b.activities = slices.DeleteFunc(b.activities, func(a narad.ProgressRecorded) bool {
 			return a.ProgressID == r.ProgressID
 		})

@@ -96,12 +96,17 @@ func (h *handle) StartTool(ctx context.Context, t agent.Tool) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return h.s.startTool(b, t)
+	start := h.s.toolStart(b, t)
+	return start.ToolCallID, h.s.recordAfterText(b, start)
 }
 
-func (s *Session) startTool(b *book, t agent.Tool) (string, error) {
-	start := s.toolStart(b, t)
-	return start.ToolCallID, s.record(start)
+// recordAfterText completes what the run says and then records a batch: what was said
+// before a call or a question stands before it.
+func (s *Session) recordAfterText(b *book, batch ...narad.Authority) error {
+	if err := s.record(s.pending(b, true)...); err != nil {
+		return err
+	}
+	return s.record(batch...)
 }
 
 func (s *Session) toolStart(b *book, t agent.Tool) *narad.ToolCallStarted {
@@ -263,16 +268,10 @@ func (h *handle) Progress(ctx context.Context, p agent.Progress) error {
 	if err := h.s.flush(b); err != nil {
 		return err
 	}
-	id := h.s.progress[b.runID+" "+p.ID]
-	if id == "" {
-		id = h.s.id("progress")
-	}
-	rec := &narad.ProgressRecorded{
-		Event: b.event(), ProgressID: id, Category: p.Category, Label: p.Label,
+	return h.s.record(&narad.ProgressRecorded{
+		Event: b.event(), ProgressID: p.ID, Category: p.Category, Label: p.Label,
 		Detail: p.Detail, Status: p.Status, Privacy: p.Privacy,
-	}
-	facts.SetAgentID(&rec.Event, p.ID)
-	return h.s.record(rec)
+	})
 }
 
 // Custom implements agent.Handle.

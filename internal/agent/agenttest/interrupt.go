@@ -133,7 +133,7 @@ func (h *handle) ask(ctx context.Context, a agent.Ask) (string, error) {
 		asked.ExpiresAt = narad.Timestamp(time.Now().Add(a.ExpiresIn))
 	}
 	facts.SetAgentID(&asked.Event, a.AgentID)
-	return asked.InterruptID, h.s.record(append(batch, asked, pause(asked))...)
+	return asked.InterruptID, h.s.recordAfterText(b, append(batch, asked, pause(asked))...)
 }
 
 // questionActions returns the actions of a question (R13).

@@ -53,13 +53,14 @@ func (s *Session) reload() {
 	}
 }
 
-// unknown returns the finishes of the open calls whose outcome nobody knows. A
-// question has not been performed by anybody, nor has a call whose gate is open.
+// unknown returns the finishes of the open calls whose outcome nobody knows. A question
+// has not been performed by anybody, nor has a call whose gate is open, and the work of
+// a call with an open nested run goes on there.
 func (s *Session) unknown() []narad.Authority {
 	var list []narad.Authority
 	for _, b := range s.open {
 		for _, c := range s.ofRun(b) {
-			if !c.question && !s.kept(c) {
+			if !c.question && !s.goesOn(c) {
 				list = append(list, s.toolFinish(c, agent.ToolResult{
 					Outcome: narad.OutcomeError, Code: "outcome_unknown", Message: "The host ended during the call.",
 				}))
@@ -69,10 +70,10 @@ func (s *Session) unknown() []narad.Authority {
 	return list
 }
 
-func (s *Session) kept(c *call) bool {
+func (s *Session) goesOn(c *call) bool {
 	return slices.ContainsFunc(s.open, func(b *book) bool {
 		run, _ := s.state.Run(b.runID)
-		return b.gateOf == c.id || s.opt.KeepDelegated && run.ParentToolCallID == c.id
+		return run.ParentToolCallID == c.id
 	})
 }
 

@@ -84,21 +84,27 @@ func (r *Run) Stop() {
 	r.s.cancel()
 }
 
-// Steer hands a message to the run under way and records it if the agent takes it,
-// before the agent can record anything that follows from it. So an agent's Steer must
-// not wait for a record.
+// Steer records a message to the run under way and hands it to the agent.
 func (r *Run) Steer(a agent.Agent, text string) error {
-	r.s.mu.Lock()
-	defer r.s.mu.Unlock()
-	b := r.s.book(r.RunID)
-	if b == nil || r.s.dead {
-		return agent.ErrEnded
+	message, err := r.said(text)
+	if err != nil {
+		return err
 	}
-	message := agent.Message{MessageID: r.s.id("message"), Content: text}
 	if err := a.Steer(context.Background(), message); err != nil {
 		return fmt.Errorf("steer the run: %w", err)
 	}
-	return r.s.record(append(r.s.pending(b, false), prompt(b.event(), narad.ScopeSession, message))...)
+	return nil
+}
+
+func (r *Run) said(text string) (agent.Message, error) {
+	r.s.mu.Lock()
+	defer r.s.mu.Unlock()
+	b := r.s.book(r.RunID)
+	if b == nil {
+		return agent.Message{}, agent.ErrEnded
+	}
+	message := agent.Message{MessageID: r.s.id("message"), Content: text}
+	return message, r.s.record(prompt(b.event(), narad.ScopeSession, message))
 }
 
 // conclude closes a run whose agent has returned.
@@ -166,7 +172,7 @@ func (s *Session) ofRun(b *book) []*call {
 func (s *Session) ends(b *book) []narad.Authority {
 	list := append(s.thoughts(b, true), s.texts(b, true)...)
 	for _, a := range b.activities {
-		a.Event, a.Status = b.event(), narad.ProgressCompleted
+		a.Event, a.Status = b.event(), narad.ProgressCancelled
 		list = append(list, &a)
 	}
 	return list

@@ -23,9 +23,6 @@ type Options struct {
 	Answer func(session.Interrupt) (Decision, bool)
 	// Cut says where the host dies.
 	Cut Cut
-	// KeepDelegated lets recovery leave a tool call open that has an open nested run,
-	// instead of ending it as unknown.
-	KeepDelegated bool
 }
 
 // Cut is a place between two batches where the host dies, counted from 1. At most one
@@ -44,22 +41,21 @@ type Session struct {
 	t   testing.TB
 	opt Options
 
-	mu       sync.Mutex
-	state    *session.State
-	log      [][]byte          // the facts, encoded
-	batches  []int             // how many facts there are after each batch
-	open     []*book           // the open runs, in the order of their starts
-	calls    map[string]*call  // the open tool calls
-	progress map[string]string // progress ids by run and the agent's own id
-	answers  map[string]narad.Raw
-	counts   map[string]int // ids given, by their kind
-	changed  chan struct{}  // closed at the next batch, and when the host dies
-	life     int            // counts restarts: handles of an earlier life are dead
-	dead     bool
-	cancel   context.CancelFunc // of the run under way
-	ref      string
-	owned    []agent.Process
-	refused  []string
+	mu      sync.Mutex
+	state   *session.State
+	log     [][]byte         // the facts, encoded
+	batches []int            // how many facts there are after each batch
+	open    []*book          // the open runs, in the order of their starts
+	calls   map[string]*call // the open tool calls
+	answers map[string]narad.Raw
+	counts  map[string]int // ids given, by their kind
+	changed chan struct{}  // closed at the next batch, and when the host dies
+	life    int            // counts restarts: handles of an earlier life are dead
+	dead    bool
+	cancel  context.CancelFunc // of the run under way
+	ref     string
+	owned   []agent.Process
+	refused []string
 }
 
 // New returns an empty session.
@@ -72,8 +68,7 @@ func New(t testing.TB, opt Options) *Session {
 // forget drops what is known beside the recorded bytes.
 func (s *Session) forget() {
 	s.state = session.New(session.Options{SessionID: "session-1", Remember: session.RememberAll})
-	s.open, s.calls, s.progress = nil, map[string]*call{}, map[string]string{}
-	s.answers = map[string]narad.Raw{}
+	s.open, s.calls, s.answers = nil, map[string]*call{}, map[string]narad.Raw{}
 }
 
 // Open makes the session's agent.

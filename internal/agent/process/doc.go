@@ -1,21 +1,25 @@
-// Package process knows process groups across restarts of a host.
+// Package process tells process groups apart across restarts of host and machine, and
+// ends them.
 //
 // # What it promises
 //
-// [Identify] names a process so that a later host can tell it from another one with
-// the same pid: by its start time and the machine's boot. [KillGroup] ends the group of
-// a process that was named so, and returns when it is gone; one that is another by now,
-// or of another boot, is left alone.
+// [Identify] names a process so that another one with the same number is not mistaken
+// for it, and [Same] compares. [KillGroup] ends the group that such a process leads,
+// also when the leader is gone and has left others behind, and returns when nothing of
+// the group runs any more.
 //
 // # Invariants
 //
-// A pid alone is never enough to be killed.
+// What cannot be shown to be the group that was recorded is left alone: a reused number,
+// another boot, the host's own group, and a group without its leader unless one of its
+// members carries [Mark] in its environment.
 //
 // # Concurrency
 //
-// Functions keep no state.
+// Functions keep no state. Whoever started a process must also reap it; KillGroup takes
+// a process that has ended but is not reaped yet as gone.
 //
 // # What it is not
 //
-// It starts nothing. Whoever starts a process makes it the leader of a group of its own.
+// It starts nothing, and it does not follow processes that leave their group.
 package process

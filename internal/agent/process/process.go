@@ -4,81 +4,129 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"syscall"
 	"time"
 
 	"github.com/mahati-host/mahati/internal/agent"
 )
 
-// Identify names a running process.
+// Mark is a variable that every process started for a session has in its environment.
+// By it a group is known whose leader is gone.
+const Mark = "MAHATI_SESSION_ID"
+
+const (
+	// politeness is how long a group may take to end by itself.
+	politeness = 2 * time.Second
+	// patience is how long the kernel may take to end it.
+	patience = 5 * time.Second
+	// glance is how often a group is looked at while it ends. Nobody reports the end
+	// of processes that are not one's own children.
+	glance = 10 * time.Millisecond
+)
+
+// errUnknown says that there is no process of a number.
+var errUnknown = errors.New("there is no such process")
+
+// Identify returns what tells a process apart from all others, across restarts.
 func Identify(pid int) (agent.Process, error) {
-	boot, err := bootID()
-	if err != nil {
-		return agent.Process{}, fmt.Errorf("read the boot of the machine: %w", err)
-	}
 	start, err := startTime(pid)
 	if err != nil {
-		return agent.Process{}, fmt.Errorf("read the start of process %d: %w", pid, err)
+		return agent.Process{}, fmt.Errorf("read the start time of a process: %w", err)
+	}
+	boot, err := bootID()
+	if err != nil {
+		return agent.Process{}, fmt.Errorf("read the id of the boot: %w", err)
 	}
 	return agent.Process{PID: pid, StartTime: start, BootID: boot}, nil
 }
 
-// Same reports whether the process still runs and is the one that was named.
+// Same reports whether a process is there, ended or not, and is the one that was
+// identified.
 func Same(p agent.Process) bool {
 	now, err := Identify(p.PID)
 	return err == nil && now == p
 }
 
-// The times that a group has to end: politely, and then by force.
-const (
-	politeTime = 2 * time.Second
-	look       = 20 * time.Millisecond
-)
-
-// KillGroup ends the group that p leads, politely and then by force, and returns when
-// it is gone or ctx is over. If the leader is gone, or another process by now, nothing
-// is done: its number may have become somebody else's.
+// KillGroup ends the group that a process leads, first politely. It returns nil when
+// the group is gone, was gone, or is not the one that was recorded. When ctx is done
+// it is impolite at once, and waits no longer.
 func KillGroup(ctx context.Context, p agent.Process) error {
-	if p.PID <= 1 || !Same(p) {
+	ours, err := owned(p)
+	if err != nil {
+		return fmt.Errorf("look for the process group %d: %w", p.PID, err)
+	}
+	if !ours {
 		return nil
 	}
-	if err := signal(p.PID, syscall.SIGTERM); err != nil {
-		return err
-	}
-	polite, cancel := context.WithTimeout(ctx, politeTime)
-	defer cancel()
-	if gone(polite, p.PID) {
+	signal(p.PID, syscall.SIGTERM)
+	if gone(ctx, p.PID, politeness) {
 		return nil
 	}
-	if err := signal(p.PID, syscall.SIGKILL); err != nil {
-		return err
+	signal(p.PID, syscall.SIGKILL)
+	if gone(ctx, p.PID, patience) {
+		return nil
 	}
-	if !gone(ctx, p.PID) {
-		return fmt.Errorf("wait for the group of process %d: %w", p.PID, ctx.Err())
-	}
-	return nil
+	return fmt.Errorf("end the process group %d: it is still there", p.PID)
 }
 
-// signal sends a signal to a group; one that is gone is no error.
-func signal(group int, s syscall.Signal) error {
-	if err := syscall.Kill(-group, s); err != nil && !errors.Is(err, syscall.ESRCH) {
-		return fmt.Errorf("signal the group of process %d: %w", group, err)
+// owned reports whether a group runs and is the one that p leads or led.
+func owned(p agent.Process) (bool, error) {
+	// Signals to these go to everybody, or to the host itself.
+	if p.PID <= 1 || p.PID == syscall.Getpgrp() {
+		return false, nil
 	}
-	return nil
+	boot, err := bootID()
+	if err != nil {
+		return false, err
+	}
+	if boot != p.BootID || !there(p.PID) {
+		return false, nil
+	}
+	start, err := startTime(p.PID)
+	switch {
+	case err == nil:
+		return start == p.StartTime, nil
+	case !errors.Is(err, errUnknown):
+		return false, err
+	}
+	list, err := members(p.PID)
+	return slices.ContainsFunc(list, marked), err
 }
 
-// gone waits until a group has no process that runs.
-func gone(ctx context.Context, group int) bool {
-	ticker := time.NewTicker(look)
-	defer ticker.Stop()
+// signal sends a signal to a group. That it is gone by now is no fault, and whatever
+// else is shows in that it does not go.
+func signal(group int, s syscall.Signal) { _ = syscall.Kill(-group, s) }
+
+// there reports whether a group has any process, ended ones included.
+func there(group int) bool { return !errors.Is(syscall.Kill(-group, 0), syscall.ESRCH) }
+
+// gone waits until nothing of a group runs, at most so long, and reports whether it
+// does.
+func gone(ctx context.Context, group int, within time.Duration) bool {
+	end := time.NewTimer(within)
+	defer end.Stop()
+	look := time.NewTicker(glance)
+	defer look.Stop()
 	for {
-		if !alive(group) {
+		if !running(group) {
 			return true
 		}
 		select {
-		case <-ticker.C:
+		case <-look.C:
+		case <-end.C:
+			return false
 		case <-ctx.Done():
 			return false
 		}
 	}
+}
+
+// running reports whether a group has a process that has not ended. In doubt it has.
+func running(group int) bool {
+	if !there(group) {
+		return false
+	}
+	list, err := members(group)
+	return err != nil || len(list) > 0
 }

@@ -1,29 +1,49 @@
 package process
 
 import (
+	"bytes"
 	"errors"
-	"strconv"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 )
 
-func bootID() (string, error) {
-	t, err := unix.SysctlTimeval("kern.boottime")
-	if err != nil {
-		return "", err
-	}
-	return strconv.FormatInt(t.Sec, 10), nil
-}
+func bootID() (string, error) { return unix.Sysctl("kern.bootsessionuuid") }
 
-// startTime is in microseconds.
+// startTime returns the start time of a process in microseconds.
 func startTime(pid int) (uint64, error) {
-	p, err := unix.SysctlKinfoProc("kern.proc.pid", pid)
+	info, err := unix.SysctlKinfoProc("kern.proc.pid", pid)
+	// Without a process the kernel answers with nothing, which is an EIO here.
+	if errors.Is(err, unix.EIO) || errors.Is(err, unix.ESRCH) {
+		return 0, errUnknown
+	}
 	if err != nil {
 		return 0, err
 	}
-	start := p.Proc.P_starttime
-	return uint64(start.Sec)*1_000_000 + uint64(start.Usec), nil
+	began := info.Proc.P_starttime
+	return uint64(began.Sec)*1_000_000 + uint64(began.Usec), nil
 }
 
-func alive(group int) bool { return !errors.Is(syscall.Kill(-group, 0), syscall.ESRCH) }
+// zombie is the state of a process that has ended (SZOMB of sys/proc.h).
+const zombie = 5
+
+// members returns the processes of a group that have not ended.
+func members(group int) ([]int, error) {
+	infos, err := unix.SysctlKinfoProcSlice("kern.proc.pgrp", group)
+	if err != nil {
+		return nil, err
+	}
+	var list []int
+	for i := range infos {
+		if infos[i].Proc.P_stat != zombie {
+			list = append(list, int(infos[i].Proc.P_pid))
+		}
+	}
+	return list, nil
+}
+
+// marked reports whether a process was started with [Mark] in its environment, which
+// stands behind its arguments.
+func marked(pid int) bool {
+	args, err := unix.SysctlRaw("kern.procargs2", pid)
+	return err == nil && bytes.Contains(args, []byte("\x00"+Mark+"="))
+}

@@ -4,66 +4,81 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
 )
 
 func bootID() (string, error) {
-	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	return strings.TrimSpace(string(id)), err
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	return strings.TrimSpace(string(boot)), err
 }
 
-// startTime is field 22 of the process's stat, in clock ticks since the boot.
+// startTime returns the start time of a process in clock ticks since the boot.
 func startTime(pid int) (uint64, error) {
-	fields, err := stat(strconv.Itoa(pid))
-	if err != nil {
-		return 0, err
-	}
-	return strconv.ParseUint(fields[statStart], 10, 64)
+	s, err := readStat(pid)
+	return s.start, err
 }
 
-// The places in what follows the name in a process's stat.
-const (
-	statState = 0
-	statGroup = 2
-	statStart = 19
-)
+// stat is what is read of a process.
+type stat struct {
+	state byte
+	group int
+	start uint64
+}
 
-// stat returns the fields after the name, which may hold anything.
-func stat(pid string) ([]string, error) {
-	data, err := os.ReadFile(filepath.Join("/proc", pid, "stat"))
+// readStat reads /proc/PID/stat. The command's name stands in parentheses there and may
+// hold anything; what follows it are numbers but for the state.
+func readStat(pid int) (stat, error) {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
+		return stat{}, errUnknown
+	}
+	if err != nil {
+		return stat{}, err
+	}
+	const state, group, start = 0, 2, 19
+	fields := bytes.Fields(data[bytes.LastIndexByte(data, ')')+1:])
+	if len(fields) <= start {
+		return stat{}, fmt.Errorf("%d fields behind the name of a process", len(fields))
+	}
+	s := stat{state: fields[state][0]}
+	if s.group, err = strconv.Atoi(string(fields[group])); err != nil {
+		return stat{}, err
+	}
+	s.start, err = strconv.ParseUint(string(fields[start]), 10, 64)
+	return s, err
+}
+
+// members returns the processes of a group that have not ended.
+func members(group int) ([]int, error) {
+	dir, err := os.Open("/proc")
 	if err != nil {
 		return nil, err
 	}
-	end := bytes.LastIndexByte(data, ')')
-	if end < 0 {
-		return nil, fmt.Errorf("stat of process %s: no name", pid)
-	}
-	fields := strings.Fields(string(data[end+1:]))
-	if len(fields) <= statStart {
-		return nil, fmt.Errorf("stat of process %s: %d fields", pid, len(fields))
-	}
-	return fields, nil
-}
-
-// alive reports whether a group has a process that is not a zombie: those that wait
-// for a parent that never asks do nothing any more.
-func alive(group int) bool {
-	if errors.Is(syscall.Kill(-group, 0), syscall.ESRCH) {
-		return false
-	}
-	processes, err := filepath.Glob("/proc/[0-9]*")
+	defer dir.Close()
+	names, err := dir.Readdirnames(-1)
 	if err != nil {
-		return true
+		return nil, err
 	}
-	for _, p := range processes {
-		fields, err := stat(filepath.Base(p))
-		if err == nil && fields[statGroup] == strconv.Itoa(group) && fields[statState] != "Z" {
-			return true
+	var list []int
+	for _, name := range names {
+		pid, err := strconv.Atoi(name)
+		if err != nil {
+			continue
+		}
+		s, err := readStat(pid)
+		if err == nil && s.group == group && s.state != 'Z' && s.state != 'X' {
+			list = append(list, pid)
 		}
 	}
-	return false
+	return list, nil
+}
+
+// marked reports whether a process was started with [Mark] in its environment.
+func marked(pid int) bool {
+	env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+	return err == nil && bytes.Contains(append([]byte{0}, env...), []byte("\x00"+Mark+"="))
 }

@@ -2,107 +2,178 @@ package process_test
 
 import (
 	"bufio"
+	"context"
+	"io"
+	"os"
 	"os/exec"
-	"strconv"
-	"strings"
 	"syscall"
 	"testing"
+	"time"
 
+	"github.com/mahati-host/mahati/internal/agent"
 	"github.com/mahati-host/mahati/internal/agent/process"
 )
 
-// start runs a shell as the leader of its own group and returns when it has said the
-// pid of its child.
-func start(t *testing.T, script string) (cmd *exec.Cmd, child int) {
+// group is a shell and what it started, all of which hold one pipe open.
+type group struct {
+	cmd  *exec.Cmd
+	id   agent.Process
+	pipe *os.File
+}
+
+// start runs a shell script, which must say that it is ready by a line on descriptor 3.
+func start(t *testing.T, script string, env ...string) *group {
 	t.Helper()
-	cmd = exec.Command("/bin/sh", "-c", script)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	out, err := cmd.StdoutPipe()
+	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
+	cmd := exec.Command("/bin/sh", "-c", script)
+	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH")}, env...)
+	cmd.ExtraFiles = []*os.File{w}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	w.Close()
+	g := &group{cmd: cmd, pipe: r}
 	t.Cleanup(func() {
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 		_ = cmd.Wait()
+		r.Close()
 	})
-	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
+	if g.id, err = process.Identify(cmd.Process.Pid); err != nil {
 		t.Fatal(err)
 	}
-	child, err = strconv.Atoi(strings.TrimSpace(line))
-	if err != nil {
-		t.Fatal(err)
+	if line, err := bufio.NewReader(r).ReadString('\n'); line != "ready\n" {
+		t.Fatalf("the script %q said %q, %v; want ready", script, line, err)
 	}
-	return cmd, child
+	return g
 }
 
-// stubborn ignores the polite signal, and so does its child.
-const stubborn = `trap '' TERM; sh -c 'trap "" TERM; while :; do sleep 1; done' & echo $!; wait`
-
-func TestKillGroupEndsTheWholeGroup(t *testing.T) {
-	cmd, child := start(t, stubborn)
-	p, err := process.Identify(cmd.Process.Pid)
-	if err != nil {
+// ended fails unless nobody holds the pipe any more.
+func (g *group) ended(t *testing.T) {
+	t.Helper()
+	if err := g.pipe.SetReadDeadline(time.Now().Add(30 * time.Second)); err != nil {
 		t.Fatal(err)
 	}
-	if !process.Same(p) {
-		t.Fatalf("process %+v is not the same as itself", p)
-	}
-	done := make(chan struct{})
-	go func() { defer close(done); _ = cmd.Wait() }() // a zombie leader has no group to signal
-	if err := process.KillGroup(t.Context(), p); err != nil {
-		t.Fatal(err)
-	}
-	<-done
-	if err := syscall.Kill(child, 0); err == nil {
-		if again, err := process.Identify(child); err == nil && process.Same(again) && running(child) {
-			t.Errorf("child %d of the group still runs", child)
-		}
+	if _, err := io.Copy(io.Discard, g.pipe); err != nil {
+		t.Errorf("got %v, want the end of everything that the group holds", err)
 	}
 }
 
-// running reports whether a process runs and is not only waiting to be reaped.
-func running(pid int) bool {
-	out, err := exec.Command("ps", "-o", "stat=", "-p", strconv.Itoa(pid)).Output()
-	return err == nil && !strings.HasPrefix(strings.TrimSpace(string(out)), "Z") && len(strings.TrimSpace(string(out))) > 0
-}
+func (g *group) lives() bool { return syscall.Kill(-g.id.PID, 0) == nil }
 
-func TestKillGroupLeavesAnotherProcessAlone(t *testing.T) {
-	cmd, _ := start(t, "echo $$; sleep 60")
-	p, err := process.Identify(cmd.Process.Pid)
-	if err != nil {
-		t.Fatal(err)
-	}
-	reused, rebooted := p, p
-	reused.StartTime++
-	rebooted.BootID = "another"
-	for _, other := range []struct {
-		name string
-		p    func() error
-	}{
-		{"start time", func() error { return process.KillGroup(t.Context(), reused) }},
-		{"boot", func() error { return process.KillGroup(t.Context(), rebooted) }},
+func TestKillGroupEndsEverything(t *testing.T) {
+	for _, c := range []struct{ name, script string }{
+		{"grandchild", `sleep 1000 & echo ready >&3; wait`},
+		{"ignores the polite signal", `trap "" TERM; sleep 1000 & echo ready >&3; while :; do wait; done`},
+		{"has ended but is not reaped", `echo ready >&3; exit 3`},
 	} {
-		if err := other.p(); err != nil {
-			t.Errorf("%s: %v", other.name, err)
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			g := start(t, c.script)
+			if err := process.KillGroup(t.Context(), g.id); err != nil {
+				t.Fatalf("%q: got %v, want nil", c.script, err)
+			}
+			g.ended(t)
+		})
+	}
+}
+
+func TestKillGroupAgain(t *testing.T) {
+	g := start(t, `echo ready >&3; exec sleep 1000`)
+	for range 2 {
+		if err := process.KillGroup(t.Context(), g.id); err != nil {
+			t.Fatalf("got %v, want nil", err)
 		}
-		if !process.Same(p) {
-			t.Fatalf("%s: the process was killed for another", other.name)
+		_ = g.cmd.Wait()
+	}
+}
+
+func TestKillGroupWithDoneContext(t *testing.T) {
+	g := start(t, `trap "" TERM; echo ready >&3; while :; do sleep 1000; done`)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	began := time.Now()
+	_ = process.KillGroup(ctx, g.id)
+	g.ended(t)
+	if took := time.Since(began); took > 2*time.Second {
+		t.Errorf("it took %v, want no polite wait", took)
+	}
+}
+
+func TestKillGroupWhoseLeaderIsGone(t *testing.T) {
+	const script = `sleep 1000 & echo ready >&3`
+	t.Run("marked", func(t *testing.T) {
+		g := start(t, script, process.Mark+"=session-1")
+		_ = g.cmd.Wait()
+		if err := process.KillGroup(t.Context(), g.id); err != nil {
+			t.Fatalf("got %v, want nil", err)
+		}
+		g.ended(t)
+	})
+	t.Run("not marked", func(t *testing.T) {
+		g := start(t, script)
+		_ = g.cmd.Wait()
+		if err := process.KillGroup(t.Context(), g.id); err != nil {
+			t.Fatalf("got %v, want nil", err)
+		}
+		if !g.lives() {
+			t.Error("a group that may be another's was ended")
+		}
+	})
+}
+
+func TestKillGroupLeavesOthersAlone(t *testing.T) {
+	g := start(t, `echo ready >&3; exec sleep 1000`, process.Mark+"=session-1")
+	for name, other := range map[string]agent.Process{
+		"reused number": {PID: g.id.PID, StartTime: g.id.StartTime - 1, BootID: g.id.BootID},
+		"other boot":    {PID: g.id.PID, StartTime: g.id.StartTime, BootID: "another"},
+		"zero":          {},
+	} {
+		if err := process.KillGroup(t.Context(), other); err != nil {
+			t.Errorf("%s: got %v, want nil", name, err)
+		}
+		if process.Same(other) {
+			t.Errorf("%s: %+v is taken for %+v", name, other, g.id)
+		}
+		if !g.lives() {
+			t.Fatalf("%s: the group was ended", name)
+		}
+	}
+	if !process.Same(g.id) {
+		t.Errorf("%+v is not taken for itself", g.id)
+	}
+}
+
+// TestKillGroupNeverEndsTheHost would not return.
+func TestKillGroupNeverEndsTheHost(t *testing.T) {
+	own, err := process.Identify(syscall.Getpgrp())
+	if err != nil {
+		t.Skipf("the test's own group has no leader: %v", err)
+	}
+	for _, p := range []agent.Process{own, {PID: 0, BootID: own.BootID}, {PID: 1, BootID: own.BootID}, {PID: -1, BootID: own.BootID}} {
+		if err := process.KillGroup(t.Context(), p); err != nil {
+			t.Errorf("%+v: got %v, want nil", p, err)
 		}
 	}
 }
 
-func TestIdentifyOfNothing(t *testing.T) {
-	cmd, _ := start(t, "echo $$; sleep 60")
-	pid := cmd.Process.Pid
-	if err := syscall.Kill(-pid, syscall.SIGKILL); err != nil {
+func TestIdentify(t *testing.T) {
+	first, err := process.Identify(os.Getpid())
+	if err != nil {
 		t.Fatal(err)
 	}
-	_ = cmd.Wait()
-	if p, err := process.Identify(pid); err == nil {
-		t.Errorf("Identify of a process that is gone: %+v, want an error", p)
+	second, err := process.Identify(os.Getpid())
+	if err != nil || first != second || first.StartTime == 0 || first.BootID == "" {
+		t.Errorf("got %+v and %+v, %v; want the same with all its parts", first, second, err)
+	}
+	cmd := exec.Command("/bin/sh", "-c", "exit 0")
+	if err := cmd.Run(); err != nil {
+		t.Fatal(err)
+	}
+	if p, err := process.Identify(cmd.Process.Pid); err == nil {
+		t.Errorf("got %+v for a process that is gone, want an error", p)
 	}
 }

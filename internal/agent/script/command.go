@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/mahati-host/mahati/internal/agent"
+	"github.com/mahati-host/mahati/internal/agent/process"
 	"github.com/mahati-host/mahati/narad"
 )
 
@@ -82,8 +83,8 @@ func exited(state *os.ProcessState) agent.ToolResult {
 	return r
 }
 
-// process is a running command, with everything it starts.
-type process struct {
+// running is a command that runs, with everything it starts.
+type running struct {
 	cmd    *exec.Cmd
 	input  *os.File // a line written here lets it begin
 	output *os.File
@@ -96,7 +97,7 @@ type process struct {
 }
 
 // start starts the shell, which waits.
-func start(line string, sc *scene) (*process, error) {
+func start(line string, sc *scene) (*running, error) {
 	out, childOut, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -119,13 +120,13 @@ func start(line string, sc *scene) (*process, error) {
 		in.Close()
 		return nil, err
 	}
-	p := &process{cmd: cmd, input: in, output: out, gone: make(chan struct{})}
+	p := &running{cmd: cmd, input: in, output: out, gone: make(chan struct{})}
 	go p.wait()
 	return p, nil
 }
 
 // wait waits for the shell, and ends what it left behind in its group.
-func (p *process) wait() {
+func (p *running) wait() {
 	defer close(p.gone)
 	_ = p.cmd.Wait() // ProcessState says it, too
 	p.kill()
@@ -137,7 +138,7 @@ func (p *process) wait() {
 }
 
 // kill ends the whole group.
-func (p *process) kill() {
+func (p *running) kill() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.ended {
@@ -147,7 +148,7 @@ func (p *process) kill() {
 
 // perform lets the command begin, hands on its output, and returns when its whole
 // group is gone.
-func (p *process) perform(ctx context.Context, sc *scene, put func(string) error) error {
+func (p *running) perform(ctx context.Context, sc *scene, put func(string) error) error {
 	stop := context.AfterFunc(ctx, p.kill)
 	defer stop()
 	err := p.begin(ctx, sc)
@@ -164,9 +165,9 @@ func (p *process) perform(ctx context.Context, sc *scene, put func(string) error
 }
 
 // begin records the process as the session's and lets it begin.
-func (p *process) begin(ctx context.Context, sc *scene) error {
+func (p *running) begin(ctx context.Context, sc *scene) error {
 	if own := sc.play.session.Own; own != nil {
-		id, err := identify(p.cmd.Process.Pid)
+		id, err := process.Identify(p.cmd.Process.Pid)
 		if err != nil {
 			return err
 		}
@@ -180,7 +181,7 @@ func (p *process) begin(ctx context.Context, sc *scene) error {
 }
 
 // forget takes the record of the process back.
-func (p *process) forget(sc *scene) error {
+func (p *running) forget(sc *scene) error {
 	if p.id == nil || sc.play.session.Disown == nil {
 		return nil
 	}
@@ -189,7 +190,7 @@ func (p *process) forget(sc *scene) error {
 
 // copy hands the output on until nobody can write any more. A slow receiver holds the
 // command up.
-func (p *process) copy(put func(string) error) error {
+func (p *running) copy(put func(string) error) error {
 	buffer := make([]byte, 8<<10)
 	var text decoder
 	for {

@@ -152,7 +152,7 @@ func TestCutAnywhere(t *testing.T) {
 				}
 				t.Run(fmt.Sprintf("%s/%+v", s.name, cut), func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
-						host := s.play(t, agenttest.Options{Cut: cut, KeepDelegated: n%2 == 0}, never)
+						host := s.play(t, agenttest.Options{Cut: cut}, never)
 						s.same(t, host, want)
 					})
 				})

@@ -96,7 +96,7 @@ func (a *nested) delegate(ctx context.Context, sc *scene, at spot) (string, erro
 	}
 	t := agent.Tool{AgentID: path, Name: a.call.name, Kind: a.call.kind}
 	var err error
-	if t.Args, err = a.call.args.fill(sc, at); err != nil {
+	if t.Args, err = a.call.args.arguments(sc, at); err != nil {
 		return "", err
 	}
 	if t.Title, err = a.call.title.fill(sc, at); err != nil {

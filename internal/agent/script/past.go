@@ -21,15 +21,14 @@ type past struct {
 	speeches map[string]*speech   // by run
 	told     *tally               // activities and custom facts, by content
 	messages []agent.Message      // that steered the run
-	// left counts what no step has come to yet.
+	// left counts what no step has come to yet; of text, its bytes.
 	left atomic.Int64
 }
 
 type pastCall struct {
-	id       string
-	finish   *narad.ToolCallFinished // nil while open
-	gate     *pastWait               // nil if never asked for
-	question bool
+	id     string
+	finish *narad.ToolCallFinished // nil while open
+	gate   *pastWait               // nil if never asked for
 }
 
 type pastWait struct {
@@ -83,7 +82,7 @@ func readPast(info agent.Info) *past {
 		h.read(rec)
 	}
 	for _, s := range p.speeches {
-		p.left.Add(int64(len(s.messages.said) + len(s.thoughts.said)))
+		p.left.Add(int64(len(s.messages.told) + len(s.thoughts.told)))
 	}
 	p.left.Add(int64(len(p.calls) + len(p.waits) + len(p.runs) + len(p.notes) + p.told.total()))
 	return p
@@ -117,7 +116,7 @@ func (h *historian) read(rec narad.Authority) {
 			h.messages = append(h.messages, agent.Message{MessageID: r.MessageID, Content: r.Content})
 		}
 	case *narad.ProgressRecorded:
-		h.told.add(activityKey(e.RunID, facts.AgentID(e), r.Status, r.Label, r.Detail))
+		h.told.add(activityKey(e.RunID, r.ProgressID, r.Status, r.Label, r.Detail))
 	case *narad.Custom:
 		h.custom(r)
 	default:
@@ -204,7 +203,7 @@ func (p *past) leave(runID, path string) {
 	n := len(runs) - 1 + under(p.calls, below) + under(p.waits, below) + under(p.notes, below)
 	for _, id := range runs {
 		said := p.speech(id)
-		n += len(said.messages.said) + len(said.thoughts.said) + p.told.drop(id)
+		n += len(said.messages.told) + len(said.thoughts.told) + p.told.drop(id)
 	}
 	p.left.Add(-int64(n))
 }
@@ -222,6 +221,9 @@ func under[T any](byPath map[string]T, prefix string) int {
 
 // consume notes that a step has come to what the past tells of it.
 func (p *past) consume() { p.left.Add(-1) }
+
+// hear notes that steps have come past so many bytes of what was said.
+func (p *past) hear(n int) { p.left.Add(-int64(n)) }
 
 // behind reports whether the past tells of something that no step has come to yet:
 // then what the present step does was done before.

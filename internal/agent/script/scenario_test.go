@@ -1,6 +1,7 @@
 package script_test
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"path/filepath"
@@ -183,7 +184,7 @@ func (s *scenario) act(t *testing.T, host *agenttest.Session, run *agenttest.Run
 			}
 			if act.steer == "" {
 				run.Stop()
-			} else if err := run.Steer(a, act.steer); err != nil && !host.Dead() {
+			} else if err := run.Steer(a, act.steer); err != nil && !errors.Is(err, agent.ErrEnded) {
 				t.Errorf("steer: %v", err)
 			}
 		}()

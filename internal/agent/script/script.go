@@ -119,4 +119,7 @@ type scenario struct {
 type manner struct {
 	chunk int
 	pace  time.Duration
+	// whole keeps characters whole: another branch may record something between two
+	// chunks, and then nothing puts the halves together.
+	whole bool
 }

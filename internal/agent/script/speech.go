@@ -12,18 +12,13 @@ import (
 // At most one step of a run speaks at a time.
 type speech struct{ messages, thoughts track }
 
-// track is a run's messages, or its stretches of reasoning, in their order.
+// track is all that a run has said, or thought. Where messages end does not matter for
+// what is still to be said: the host ends them too, at a call or a restart.
 type track struct {
-	said   []*said // what the past tells
-	at     int     // the one that steps have come to
-	offset int     // how far they have come in it
-}
-
-// said is one message of the past.
-type said struct {
-	id       string
-	text     []byte
-	complete bool
+	told []byte          // what the past tells
+	open map[string]bool // the messages of the past that are not complete
+	at   int             // how far steps have come in told
+	new  bool            // something was said since, and is not completed
 }
 
 // speech returns the speech of a run. A run of the past has one already.
@@ -38,73 +33,60 @@ func (p *past) speech(runID string) *speech {
 func (h *historian) speak(rec narad.Authority, runID string) {
 	s := h.speeches[runID]
 	if s == nil {
-		s = &speech{}
+		s = &speech{track{open: map[string]bool{}}, track{open: map[string]bool{}}}
 		h.speeches[runID] = s
 	}
 	switch r := rec.(type) {
 	case *narad.MessageTextStarted:
-		s.messages.said = append(s.messages.said, &said{id: r.MessageID})
+		s.messages.open[r.MessageID] = true
 	case *narad.MessageTextDelta:
-		s.messages.find(r.MessageID).text = append(s.messages.find(r.MessageID).text, r.Delta...)
+		s.messages.told = append(s.messages.told, r.Delta...)
 	case *narad.MessageTextCompleted:
-		s.messages.find(r.MessageID).complete = true
+		delete(s.messages.open, r.MessageID)
 	case *narad.ReasoningStarted:
-		s.thoughts.said = append(s.thoughts.said, &said{id: r.ReasoningID})
+		s.thoughts.open[r.ReasoningID] = true
 	case *narad.ReasoningDelta:
-		s.thoughts.find(r.ReasoningID).text = append(s.thoughts.find(r.ReasoningID).text, r.Delta...)
+		s.thoughts.told = append(s.thoughts.told, r.Delta...)
 	case *narad.ReasoningCompleted:
-		s.thoughts.find(r.ReasoningID).complete = true
+		delete(s.thoughts.open, r.ReasoningID)
 	}
-}
-
-// find returns a message of the past. An unknown one is nowhere and changes nothing.
-func (t *track) find(id string) *said {
-	for _, s := range t.said {
-		if s.id == id {
-			return s
-		}
-	}
-	return &said{}
 }
 
 // rest moves past a text and returns what of it the past does not tell. Where the past
-// tells something else, as after a change of the file, a complete message stands and
-// an open one gets the whole text.
-func (t *track) rest(text string) string {
-	start := t.offset
-	t.offset += len(text)
-	if t.at >= len(t.said) {
+// tells something else, as after a change of the file, that is passed over and the
+// whole text is to be said.
+func (t *track) rest(p *past, text string) string {
+	told := string(t.told[t.at:])
+	n := len(text)
+	switch {
+	case strings.HasPrefix(told, text):
+	case strings.HasPrefix(text, told):
+		n = len(told)
+	default:
+		t.at += len(told)
+		p.hear(len(told))
+		t.new = true
 		return text
 	}
-	told := string(t.said[t.at].text)
-	told = told[min(start, len(told)):]
-	switch {
-	case strings.HasPrefix(told, text), t.said[t.at].complete:
-		return ""
-	case strings.HasPrefix(text, told):
-		return text[len(told):]
-	}
-	return text
+	t.at += n
+	p.hear(n)
+	t.new = t.new || n < len(text)
+	return text[n:]
 }
 
-// next moves to the next message, and reports whether the present one must still be
-// completed.
-func (t *track) next(p *past) bool {
-	if t.offset == 0 {
-		return false
+// end reports whether something must be completed where the steps have come to.
+func (t *track) end() bool {
+	open := t.new || t.at == len(t.told) && len(t.open) > 0
+	if open {
+		t.new = false
+		clear(t.open)
 	}
-	open := true
-	if t.at < len(t.said) {
-		open = !t.said[t.at].complete
-		p.consume()
-	}
-	t.at, t.offset = t.at+1, 0
 	return open
 }
 
 // endMessage completes what the run says and thinks.
 func (sc *scene) endMessage(ctx context.Context) error {
-	said, thought := sc.speech.messages.next(sc.play.past), sc.speech.thoughts.next(sc.play.past)
+	said, thought := sc.speech.messages.end(), sc.speech.thoughts.end()
 	if said || thought {
 		return sc.h.EndMessage(ctx)
 	}
@@ -133,7 +115,7 @@ func (s *say) perform(ctx context.Context, sc *scene, at spot) error {
 	if err != nil {
 		return err
 	}
-	err = s.words.stream(ctx, sc.speech.messages.rest(text), func(chunk string) error { return sc.h.Text(ctx, chunk) })
+	err = s.words.stream(ctx, sc.speech.messages.rest(sc.play.past, text), func(chunk string) error { return sc.h.Text(ctx, chunk) })
 	if err != nil || s.more {
 		return err
 	}
@@ -157,7 +139,7 @@ func (t *think) perform(ctx context.Context, sc *scene, at spot) error {
 	if err != nil {
 		return err
 	}
-	err = t.words.stream(ctx, sc.speech.thoughts.rest(text), func(chunk string) error { return sc.h.Thought(ctx, chunk) })
+	err = t.words.stream(ctx, sc.speech.thoughts.rest(sc.play.past, text), func(chunk string) error { return sc.h.Thought(ctx, chunk) })
 	if err != nil {
 		return err
 	}

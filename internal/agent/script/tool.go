@@ -156,7 +156,7 @@ func resultOf(r agent.ToolResult) result {
 func (t *tool) start(ctx context.Context, sc *scene, at spot) (string, error) {
 	call := agent.Tool{AgentID: at.path, Name: t.name, Kind: t.kind}
 	var err error
-	if call.Args, err = t.args.fill(sc, at); err != nil {
+	if call.Args, err = t.args.arguments(sc, at); err != nil {
 		return "", err
 	}
 	if call.Title, err = t.title.fill(sc, at); err != nil {

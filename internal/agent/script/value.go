@@ -96,6 +96,14 @@ func (v *value) fill(sc *scene, at spot) (narad.Raw, error) {
 	return narad.Raw(out), err
 }
 
+// arguments is fill for a tool call, which has arguments if only empty ones.
+func (v *value) arguments(sc *scene, at spot) (narad.Raw, error) {
+	if v.kind == 0 {
+		return narad.Raw("{}"), nil
+	}
+	return v.fill(sc, at)
+}
+
 func (v *value) appendTo(out []byte, sc *scene, at spot) ([]byte, error) {
 	if len(out) > maxRendered {
 		return nil, errTooLong

@@ -3,6 +3,7 @@ package script
 import (
 	"context"
 	"time"
+	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -19,6 +20,7 @@ type words struct {
 
 // words reads a text, or the keys text or bytes, chunk and pace of a mapping.
 func (r *reader) words(n *yaml.Node, what string, m manner) (*words, *object) {
+	m.whole = r.parallel
 	if n.Kind == yaml.ScalarNode {
 		return &words{text: r.template(n, what), manner: m}, nil
 	}
@@ -46,8 +48,8 @@ func (w *words) fill(sc *scene, at spot) (string, error) {
 // mostAtOnce bounds what is handed on at once where no chunk size is asked for.
 const mostAtOnce = 16 << 10
 
-// stream hands a text on in chunks. A chunk may end inside a character: putting
-// characters together is what the receiver promises.
+// stream hands a text on in chunks. A chunk may end inside a character, unless it must
+// be whole: putting characters together is what the receiver promises.
 func (m manner) stream(ctx context.Context, text string, put func(string) error) error {
 	size := m.chunk
 	if size == 0 {
@@ -60,6 +62,9 @@ func (m manner) stream(ctx context.Context, text string, put func(string) error)
 			}
 		}
 		n := min(size, len(text))
+		for m.whole && n < len(text) && !utf8.RuneStart(text[n]) {
+			n++
+		}
 		if err := put(text[:n]); err != nil {
 			return err
 		}

@@ -226,7 +226,7 @@ func testConcurrentAppenders(t *testing.T, engine Engine) {
 	}
 	acknowledged := make([][]ackedBatch, 12)
 	for i := range acknowledged {
-		writers.Go(func() { acknowledged[i] = contend(j, uint64(i), 40) })
+		writers.Go(func() { acknowledged[i] = contend(j, uint64(i), 20) })
 	}
 	writers.Wait()
 	close(stop)

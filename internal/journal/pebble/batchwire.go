@@ -63,6 +63,8 @@ const (
 	sameWorkflow
 	hasLog
 	sameLog
+
+	allFlags = 1<<iota - 1
 )
 
 // encodeBody encodes the facts of a batch.
@@ -280,15 +282,19 @@ func (d *decoder) records(b *storedBatch) {
 		r := &b.records[i]
 		r.Sequence, r.Offset, r.Time = b.firstSequence+uint64(i), b.firstOffset+uint64(i), b.time
 		flags := d.take(1)
-		if d.err != nil {
+		if d.err != nil || flags[0] > allFlags {
+			d.fail(errRange)
 			return
 		}
-		r.EventID = strconv.FormatUint(r.Sequence, 10) + "." + d.text()
+		r.EventID = strconv.FormatUint(r.Sequence, 10) + "." + d.id()
 		r.RootRunID, r.RunSequence = d.place(flags[0], hasRun, sameRun, &run)
 		r.WorkflowID, r.WorkflowSequence = d.place(flags[0], hasWorkflow, sameWorkflow, &workflow)
 		var count uint64
 		r.LogRun, count = d.place(flags[0], hasLog, sameLog, &log)
-		r.LogCount = uint32(min(count, journal.MaxEventCount))
+		if count > journal.MaxEventCount {
+			d.fail(errRange)
+		}
+		r.LogCount = uint32(count)
 		r.EventCount = uint32(d.bounded(journal.MaxEventCount))
 		lengths[i] = d.bounded(len(d.buf))
 		if r.EventCount > 0 {
@@ -311,14 +317,28 @@ func (d *decoder) records(b *storedBatch) {
 	}
 }
 
+// place reads an id and a number, which are both there or both not.
 func (d *decoder) place(flags, has, same byte, last *string) (string, uint64) {
 	if flags&has == 0 {
 		return "", 0
 	}
 	if flags&same == 0 {
-		*last = d.text()
+		*last = d.id()
 	}
-	return *last, d.number()
+	number := d.number()
+	if *last == "" || number == 0 {
+		d.fail(errRange)
+	}
+	return *last, number
+}
+
+// id is a text that is not empty.
+func (d *decoder) id() string {
+	id := d.text()
+	if id == "" {
+		d.fail(errRange)
+	}
+	return id
 }
 
 // logNumbers deals out the log numbers of a batch from the first of each log.

@@ -2,5 +2,8 @@
 
 package pebble_test
 
-// defaultRounds is the number of power losses in every run of the tests.
-const defaultRounds = 100
+// The rounds of both crash suites in every run of the tests.
+const (
+	defaultRounds = 100
+	defaultKills  = 10
+)

@@ -112,7 +112,7 @@ func childWriter(j *pebble.Journal, g *journaltest.Generator, i int) {
 // TestProcessDeath kills a process that appends, at random times and at every
 // stage of a commit, several times on one store, and looks at what is left.
 func TestProcessDeath(t *testing.T) {
-	rounds := fromEnvironment(t, killsVariable, 10)
+	rounds := fromEnvironment(t, killsVariable, defaultKills)
 	seed := fromEnvironment(t, seedVariable, uint64(time.Now().UnixNano()))
 	t.Logf("%d rounds from seed %d", rounds, seed)
 	var killed atomic.Int64

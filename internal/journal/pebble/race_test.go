@@ -2,5 +2,8 @@
 
 package pebble_test
 
-// defaultRounds is less under the race detector, which is ten times slower here.
-const defaultRounds = 20
+// Fewer rounds under the race detector, which is ten times slower here.
+const (
+	defaultRounds = 20
+	defaultKills  = 4
+)

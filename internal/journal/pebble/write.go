@@ -81,7 +81,6 @@ func (j *Journal) commit(batch *lsm.Batch, written func() error) (err error) {
 	if err := j.log.failure(); err != nil {
 		return err
 	}
-	j.current.Swap(newView(j.db, j.staged.mark, &j.views)).release()
 	fault := written()
 	if err := batch.SyncWait(); err != nil {
 		j.log.lost(err)

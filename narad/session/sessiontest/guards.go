@@ -12,7 +12,7 @@ func (m *Model) refusal(f fact) string {
 	return ""
 }
 
-// awaited returns the interrupts of run scope whose pause has not come, by run.
+// awaitedRuns returns the interrupts of run scope whose pause has not come, by run.
 func (h history) awaitedRuns() map[string]fact {
 	awaited := map[string]fact{}
 	for f := range h.told("interrupt.requested", "run.paused") {
@@ -48,14 +48,8 @@ func (m *Model) pauseFollowsInterrupt(f fact) string {
 			return code
 		}
 	}
-	request, awaited := m.history.awaitedWorkflows()[f.workflowID()]
-	switch {
-	case f.workflowID() == "" || !awaited:
-		return ""
-	case !f.is("workflow.paused"):
+	if _, awaited := m.history.awaitedWorkflows()[f.workflowID()]; awaited && !f.is("workflow.paused") {
 		return "pause_must_follow"
-	case m.strict && !samePause(f, request):
-		return "pause_mismatch"
 	}
 	return ""
 }
@@ -70,8 +64,6 @@ func (m *Model) pauseOfRun(f, request fact) string {
 		return ""
 	case !f.is("run.paused") || f.runID() != request.runID():
 		return "pause_must_follow"
-	case m.strict && !samePause(f, request):
-		return "pause_mismatch"
 	}
 	return ""
 }
@@ -209,10 +201,14 @@ func (m *Model) nestedStarted(f fact, parent runState) string {
 		return "run_not_running"
 	case m.history.stopping(f.text("parentRunId")):
 		return "run_stopped"
-	case f.sequence() != m.history.lastOfRoot(f.rootID())+1:
+	}
+	if code := m.calledByTool(f); code != "" {
+		return code
+	}
+	if f.sequence() != m.history.lastOfRoot(f.rootID())+1 {
 		return "run_sequence"
 	}
-	return m.calledByTool(f)
+	return ""
 }
 
 // calledByTool: the tool call that a nested run answers is an open one of its parent.
@@ -231,13 +227,14 @@ func (m *Model) calledByTool(f fact) string {
 
 func (m *Model) runPaused(f fact) string {
 	r, known := m.history.run(f.runID())
-	_, awaited := m.history.awaitedRuns()[f.runID()]
+	request, awaited := m.history.awaitedRuns()[f.runID()]
 	switch {
 	case !known:
 		return "run_not_started"
 	case r.state != "running":
 		return "run_not_running"
-	case m.strict && f.text("interruptId") != "" && !awaited:
+	case m.strict && awaited && !samePause(f, request),
+		m.strict && !awaited && f.text("interruptId") != "":
 		return "pause_mismatch"
 	}
 	return ""

@@ -158,13 +158,13 @@ func (m *Model) workflowStarted(f fact) string {
 
 func (m *Model) workflowPaused(f fact) string {
 	w, known := m.history.workflow(f.workflowID())
-	_, awaited := m.history.awaitedWorkflows()[f.workflowID()]
+	request, awaited := m.history.awaitedWorkflows()[f.workflowID()]
 	switch {
 	case !known:
 		return "workflow_not_started"
 	case w.state != "running":
 		return "workflow_not_running"
-	case m.strict && !awaited:
+	case m.strict && (!awaited || !samePause(f, request)):
 		return "pause_mismatch"
 	}
 	return ""

@@ -1,0 +1,115 @@
+package acp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	wire "github.com/coder/acp-go-sdk"
+	"github.com/mahati-host/mahati/internal/agent"
+)
+
+// Options say how an agent is run.
+type Options struct {
+	// Name is what the agent is called. It is required.
+	Name string
+	// Command is the program and its arguments. It is required. A relative path is one
+	// of the host's directory, not of the session's.
+	Command []string
+	// Dir is the directory in which the agent works; empty: that of the session.
+	Dir string
+	// Env holds further variables, as NAME=VALUE.
+	Env []string
+	// PassEnv names variables of the host that are passed on besides the usual few:
+	// PATH, HOME, USER, SHELL, TERM, LANG, TMPDIR and XDG_*.
+	PassEnv []string
+	// MCPServers are servers that the agent shall connect to; nil: none.
+	MCPServers []wire.McpServer
+	// AuthMethod is the agent's id of the way to sign in that is used when it asks for
+	// one; empty: the run fails with the code agent_auth_required.
+	AuthMethod string
+	// Version is the host's, as it is told to the agent; empty: "0".
+	Version string
+	// StartTimeout is how long the agent may take until it is ready for the first
+	// prompt; 0: two minutes, since it may have to be downloaded.
+	StartTimeout time.Duration
+	// WriteTimeout is how long the agent may leave a message unread; 0: 30 seconds.
+	WriteTimeout time.Duration
+	// Logger gets what is worth knowing, and the agent's own log on the level debug;
+	// nil: nobody.
+	Logger *slog.Logger
+}
+
+// kind is an agent as it is configured.
+type kind struct{ opt Options }
+
+// New returns the kind of agent that a command starts. It starts nothing.
+func New(opt Options) (agent.Kind, error) {
+	opt.Command, opt.Env = slices.Clone(opt.Command), slices.Clone(opt.Env)
+	opt.PassEnv, opt.MCPServers = slices.Clone(opt.PassEnv), slices.Clone(opt.MCPServers)
+	if err := opt.validate(); err != nil {
+		return nil, fmt.Errorf("configure agent %q: %w", opt.Name, err)
+	}
+	if program := opt.Command[0]; strings.ContainsRune(program, filepath.Separator) {
+		abs, err := filepath.Abs(program)
+		if err != nil {
+			return nil, fmt.Errorf("configure agent %q: %w", opt.Name, err)
+		}
+		opt.Command[0] = abs
+	}
+	opt.defaults()
+	return &kind{opt}, nil
+}
+
+func (o *Options) validate() error {
+	switch {
+	case o.Name == "":
+		return errors.New("it has no name")
+	case len(o.Command) == 0 || o.Command[0] == "":
+		return errors.New("it has no command")
+	case o.Dir != "" && !filepath.IsAbs(o.Dir):
+		return errors.New("its directory is not absolute")
+	}
+	for _, v := range o.Env {
+		if name, _, ok := strings.Cut(v, "="); !ok || name == "" {
+			return errors.New("a variable is not NAME=VALUE")
+		}
+	}
+	return nil
+}
+
+func (o *Options) defaults() {
+	if o.MCPServers == nil {
+		o.MCPServers = []wire.McpServer{}
+	}
+	if o.Version == "" {
+		o.Version = "0"
+	}
+	if o.StartTimeout == 0 {
+		o.StartTimeout = 2 * time.Minute
+	}
+	if o.WriteTimeout == 0 {
+		o.WriteTimeout = 30 * time.Second
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
+	}
+	o.Logger = o.Logger.With("agent", o.Name)
+}
+
+// Open returns an agent for a session. Its process starts with the first run.
+func (k *kind) Open(_ context.Context, s agent.Session) (agent.Agent, error) {
+	return newSession(&k.opt, s), nil
+}
+
+// Resumes reports false: a turn cannot go on after a restart (R17).
+func (k *kind) Resumes() bool { return false }
+
+// Steers reports false: the protocol has no message to a turn under way.
+func (k *kind) Steers() bool { return false }

@@ -1,0 +1,162 @@
+package acp
+
+import (
+	"encoding/json"
+	"strings"
+
+	wire "github.com/coder/acp-go-sdk"
+	"github.com/mahati-host/mahati/internal/agent"
+	"github.com/mahati-host/mahati/narad"
+)
+
+// permit asks for a permission. The call is announced before the next line is read; the
+// answer is waited for aside.
+func (t *turn) permit(id json.RawMessage, r *request) {
+	tool := t.gated(r)
+	if tool == nil || !t.mayAsk() {
+		_ = t.peer.conn.answer(id, outcomeOf(""))
+		return
+	}
+	options, chosen := offers(r.Options)
+	ask := agent.Permission{
+		ToolCallID: tool.id, Title: tool.title, Resource: tool.resource(), Detail: tool.detail(), Options: options,
+	}
+	id = append(json.RawMessage(nil), id...) // the line's bytes are used again
+	t.asks.Add(1)
+	go func() {
+		defer t.asks.Done()
+		defer t.askedOne()
+		answer, err := tool.by.h.Permit(t.asking, ask)
+		if err != nil {
+			t.unanswered(tool, err)
+			_ = t.peer.conn.answer(id, outcomeOf(""))
+			return
+		}
+		if !strings.HasPrefix(answer.Decision, "approve") {
+			t.deny(tool)
+		}
+		_ = t.peer.conn.answer(id, outcomeOf(chosen[answer.Decision]))
+	}()
+}
+
+// gated returns the open call that a permission is about, announced; nil if it may not
+// start any more.
+func (t *turn) gated(r *request) *tool {
+	tool := t.find(r.ToolCall.ToolCallID)
+	if tool == nil {
+		if tool = t.newTool(&r.ToolCall, true); tool == nil {
+			return nil
+		}
+	}
+	if err := tool.learn(&r.ToolCall); err != nil || !t.announce(tool) {
+		return nil
+	}
+	return tool
+}
+
+// mayAsk counts an open permission, within the bound.
+func (t *turn) mayAsk() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.asked >= maxOpen {
+		return false
+	}
+	t.asked++
+	return true
+}
+
+func (t *turn) askedOne() {
+	t.mu.Lock()
+	t.asked--
+	t.mu.Unlock()
+}
+
+// unanswered takes the error of a permission that nobody decided. That the run is
+// stopped or has ended is none.
+func (t *turn) unanswered(tool *tool, err error) {
+	if t.asking.Err() == nil {
+		t.took(tool.by, err)
+	}
+}
+
+// words are the actions under which an agent's options are offered (R11).
+var words = map[wire.PermissionOptionKind]string{
+	wire.PermissionOptionKindAllowOnce:    "approve",
+	wire.PermissionOptionKindAllowAlways:  "approve_always",
+	wire.PermissionOptionKindRejectOnce:   "deny",
+	wire.PermissionOptionKindRejectAlways: "deny_always",
+}
+
+// offers returns what a person may answer, and the agent's option behind each word. Of
+// several options of one kind the first is offered. To deny is always possible: an agent
+// without that option is told that nobody decided, which permits nothing.
+func offers(list []wire.PermissionOption) ([]agent.Option, map[string]string) {
+	var offered []agent.Option
+	chosen := map[string]string{}
+	for _, o := range list {
+		word, known := words[o.Kind]
+		if _, twice := chosen[word]; !known || twice || o.OptionId == "" {
+			continue
+		}
+		chosen[word] = string(o.OptionId)
+		offered = append(offered, agent.Option{ID: string(o.OptionId), Name: label(o.Name, maxName), Action: word})
+	}
+	if _, ok := chosen["deny"]; !ok {
+		offered = append(offered, agent.Option{Name: "Deny", Action: "deny"})
+	}
+	return offered, chosen
+}
+
+// outcomeOf is the answer to a permission request: the option that was chosen, or that
+// none was.
+func outcomeOf(option string) wire.RequestPermissionResponse {
+	if option == "" {
+		return wire.RequestPermissionResponse{Outcome: wire.NewRequestPermissionOutcomeCancelled()}
+	}
+	return wire.RequestPermissionResponse{
+		Outcome: wire.NewRequestPermissionOutcomeSelected(wire.PermissionOptionId(option)),
+	}
+}
+
+// maxDetail bounds what is shown of a call when a permission is asked for it. The whole
+// stands in its arguments.
+const maxDetail = 8 << 10
+
+// resource says what a call touches: its first file, or the argument that names it.
+func (tool *tool) resource() string {
+	if len(tool.paths) > 0 {
+		return short(tool.paths[0], maxDetail)
+	}
+	for _, name := range []string{"command", "url", "path", "file_path", "filePath", "query", "pattern"} {
+		if s, ok := tool.args.Field(name).IsString(); ok {
+			return short(s, maxDetail)
+		}
+		if words, ok := tool.args.Field(name).Elements(); ok {
+			return short(joined(words), maxDetail)
+		}
+	}
+	return ""
+}
+
+func joined(words []narad.Raw) string {
+	var list []string
+	for _, w := range words {
+		if s, ok := w.IsString(); ok {
+			list = append(list, s)
+		}
+	}
+	return strings.Join(list, " ")
+}
+
+// detail says what a call is about to do: its text, and the changes of files.
+func (tool *tool) detail() string {
+	parts := []string{tool.content.Text}
+	for _, d := range tool.content.Diffs {
+		old := ""
+		if d.Old != nil {
+			old = *d.Old
+		}
+		parts = append(parts, "--- "+d.Path+"\n"+short(old, maxDetail)+"\n+++ "+d.Path+"\n"+short(d.New, maxDetail))
+	}
+	return short(strings.TrimSpace(strings.Join(parts, "\n")), maxDetail)
+}

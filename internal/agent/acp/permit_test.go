@@ -1,0 +1,215 @@
+package acp_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/mahati-host/mahati/facts"
+	"github.com/mahati-host/mahati/internal/agent"
+	"github.com/mahati-host/mahati/internal/agent/agenttest"
+	"github.com/mahati-host/mahati/narad"
+	"github.com/mahati-host/mahati/narad/session"
+)
+
+const askRun = `{"toolCallId":"t","title":"Run ls","kind":"execute","rawInput":{"command":"ls -l"},"locations":[{"path":"/w/x"}]}`
+
+func TestPermission(t *testing.T) {
+	const all = "allow_once,allow_always,reject_once,reject_always"
+	for _, c := range []struct{ name, kinds, decision, want string }{
+		{"once", all, "approve", `
+			start t execute execute {"command":"ls -l"}
+			ask approve,approve_always,deny,deny_always
+			decide approve
+			finish t success null
+			say "[p: selectedo0-allow_once]"`},
+		{"always", all, "approve_always", `
+			start t execute execute {"command":"ls -l"}
+			ask approve,approve_always,deny,deny_always
+			decide approve_always
+			finish t success null
+			say "[p: selectedo1-allow_always]"`},
+		{"denied", all, "deny", `
+			start t execute execute {"command":"ls -l"}
+			ask approve,approve_always,deny,deny_always
+			decide deny
+			finish t cancelled null denied
+			say "[p: selectedo2-reject_once]"`},
+		{"denied for ever", all, "deny_always", `
+			start t execute execute {"command":"ls -l"}
+			ask approve,approve_always,deny,deny_always
+			decide deny_always
+			finish t cancelled null denied
+			say "[p: selectedo3-reject_always]"`},
+		{"the agent knows no denial", "allow_always", "deny", `
+			start t execute execute {"command":"ls -l"}
+			ask approve_always,deny
+			decide deny
+			finish t cancelled null denied
+			say "[p: cancelled]"`},
+		{"two of a kind", "allow_once,allow_once,wave,reject_once", "approve", `
+			start t execute execute {"command":"ls -l"}
+			ask approve,deny
+			decide approve
+			finish t success null
+			say "[p: selectedo0-allow_once]"`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := set(t, agenttest.Options{Answer: always(c.decision)})
+			// The agent says "completed" even of what was denied.
+			s.tells(lines("ask p "+c.kinds+" "+askRun, "wait p",
+				`send {"sessionUpdate":"tool_call_update","toolCallId":"t","status":"completed"}`), c.want)
+		})
+	}
+}
+
+func TestPermissionTellsWhatItIsAbout(t *testing.T) {
+	var asked session.Interrupt
+	s := set(t, agenttest.Options{Answer: func(i session.Interrupt) (agenttest.Decision, bool) {
+		asked = i
+		return agenttest.Decision{Decision: "approve"}, true
+	}})
+	s.Do(s.agent, lines(`ask p allow_once,reject_once {"toolCallId":"t","title":"Edit x","kind":"edit","locations":[{"path":"/w/x"}],`+
+		`"content":[{"type":"diff","path":"/w/x","oldText":"old","newText":"new"}]}`, "wait p"))
+	if asked.Title != "Edit x" || asked.Kind != "approval" {
+		t.Errorf("got %+v, want the title of the call", asked)
+	}
+	for name, want := range map[string]string{"resource": "/w/x", "detail": "--- /w/x\nold\n+++ /w/x\nnew"} {
+		if got, _ := asked.Input.Field(name).IsString(); got != want {
+			t.Errorf("got %s %q, want %q", name, got, want)
+		}
+	}
+}
+
+// TestSeveralPermissions is case 24: each is decided by itself, in any order.
+func TestSeveralPermissions(t *testing.T) {
+	s := set(t, agenttest.Options{})
+	r := s.Start(s.agent, lines(
+		`ask p1 allow_once,reject_once {"toolCallId":"t1","title":"one"}`,
+		`ask p2 allow_once,reject_once {"toolCallId":"t2","title":"two"}`,
+		`ask p3 allow_once,reject_once {"toolCallId":"t3","title":"three"}`,
+		`say meanwhile`, `wait p2`, `wait p3`, `wait p1`))
+	s.until(r, func() bool { return len(s.Waiting()) == 3 && s.says() == "meanwhile" })
+	byTitle := map[string]string{}
+	for _, i := range s.Waiting() {
+		byTitle[i.Title] = i.InterruptID
+	}
+	s.resolve(byTitle["two"], "deny")
+	s.until(r, func() bool { return s.says() == "meanwhile[p2: selectedo1-reject_once]" })
+	if got := sorted(s.finishes()); !cmp.Equal(got, []string{"t2=cancelled denied"}) || len(s.Waiting()) != 2 {
+		t.Errorf("got %q and %d open, want only the second decided", got, len(s.Waiting()))
+	}
+	s.resolve(byTitle["three"], "approve")
+	s.resolve(byTitle["one"], "approve")
+	s.bounded(r)
+	if got, want := s.says(), "meanwhile[p2: selectedo1-reject_once][p3: selectedo0-allow_once][p1: selectedo0-allow_once]"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func (s *stage) resolve(id, decision string) {
+	s.t.Helper()
+	if err := s.Resolve(id, agenttest.Decision{Decision: decision}); err != nil {
+		s.t.Errorf("decide %q: %v", id, err)
+	}
+}
+
+func TestUpdatesFlowDuringPermission(t *testing.T) {
+	s := set(t, agenttest.Options{})
+	r := s.Start(s.agent, lines("ask p allow_once,reject_once "+askRun, "many 1000",
+		`send {"sessionUpdate":"tool_call","toolCallId":"u","title":"other","status":"completed"}`, "wait p"))
+	s.until(r, func() bool { return len(s.Waiting()) == 1 && s.finishes()["u"] != "" })
+	s.resolve(s.Waiting()[0].InterruptID, "approve")
+	if e := s.bounded(r); e.StopReason != "completed" {
+		t.Errorf("got %+v, want a run that is completed", e)
+	}
+}
+
+// TestStopDuringPermission is case 36: nothing new is asked or begun, and a late answer
+// is refused.
+func TestStopDuringPermission(t *testing.T) {
+	s := set(t, agenttest.Options{})
+	r := s.Start(s.agent, lines(
+		`ask p1 allow_once,reject_once {"toolCallId":"t1","title":"one"}`, `cancelled`, `wait p1`,
+		`ask p2 allow_once,reject_once {"toolCallId":"t2","title":"two"}`, `wait p2`,
+		`ask p3 allow_once,reject_once {"toolCallId":"t1","title":"one"}`, `wait p3`,
+		`say so be it`))
+	s.until(r, func() bool { return len(s.Waiting()) == 1 })
+	first := s.Waiting()[0].InterruptID
+	r.Stop()
+	if e := s.bounded(r); e.Outcome != agent.Cancelled {
+		t.Errorf("got %+v, want a run that is cancelled", e)
+	}
+	if got, want := s.says(), "[p1: cancelled][p2: cancelled][p3: cancelled]so be it"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if err := s.Resolve(first, agenttest.Decision{Decision: "approve"}); err == nil {
+		t.Error("a late answer was taken")
+	}
+	starts, asks := 0, 0
+	for _, rec := range s.Facts() {
+		switch rec.(type) {
+		case *narad.ToolCallStarted:
+			starts++
+		case *narad.InterruptRequested:
+			asks++
+		}
+	}
+	if starts != 1 || asks != 1 {
+		t.Errorf("got %d calls and %d questions, want one of each", starts, asks)
+	}
+}
+
+// TestDenialEndsTurn is what some agents do: they give up when something is denied.
+func TestDenialEndsTurn(t *testing.T) {
+	s := set(t, agenttest.Options{Answer: always("deny")})
+	e := s.Do(s.agent, lines("ask p allow_once,reject_once "+askRun, "wait p", "end cancelled"))
+	if e.Outcome != agent.Cancelled || e.Code != "denied" {
+		t.Errorf("got %+v, want a run that is cancelled because of the denial", e)
+	}
+}
+
+func TestPermissionOfDelegate(t *testing.T) {
+	s := set(t, agenttest.Options{Answer: always("approve")})
+	s.Do(s.agent, lines(
+		`send {"sessionUpdate":"tool_call","toolCallId":"task","title":"task","status":"in_progress"}`,
+		`send {"sessionUpdate":"tool_call","toolCallId":"in","title":"ls","status":"pending","_meta":{"parentToolCallId":"task"}}`,
+		`ask p allow_once,reject_once {"toolCallId":"in","title":"ls"}`, `wait p`,
+		`send {"sessionUpdate":"tool_call_update","toolCallId":"in","status":"completed"}`,
+		`send {"sessionUpdate":"tool_call_update","toolCallId":"task","status":"completed"}`))
+	var delegate, gate *narad.RunStarted
+	for _, rec := range s.Facts() {
+		if r, ok := rec.(*narad.RunStarted); ok && r.ParentRunID != "" {
+			if facts.Gate(&r.Event) {
+				gate = r
+			} else {
+				delegate = r
+			}
+		}
+	}
+	if delegate == nil || gate == nil || gate.ParentRunID != delegate.RunID {
+		t.Errorf("got delegate %+v and gate %+v, want the gate below the delegate", delegate, gate)
+	}
+	if refused := s.Refused(); len(refused) > 0 {
+		t.Errorf("got refused records %q", refused)
+	}
+}
+
+func TestUnreadablePermission(t *testing.T) {
+	s := set(t, agenttest.Options{})
+	s.Do(s.agent, lines(
+		`raw {"jsonrpc":"2.0","id":"x","method":"session/request_permission","params":{"sessionId":"SESSION","options":7}}`, `wait x`,
+		`raw {"jsonrpc":"2.0","id":"y","method":"session/request_permission","params":{"sessionId":"SESSION","options":[],"toolCall":{}}}`, `wait y`,
+		`raw {"jsonrpc":"2.0","id":"z","method":"terminal/create","params":{}}`, `wait z`))
+	if got, want := s.says(), "[x: error][y: error][z: error]"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestSteerIsUnsupported(t *testing.T) {
+	s := set(t, agenttest.Options{})
+	if err := s.agent.Steer(context.Background(), agent.Message{Content: "left"}); err == nil || s.kind.Steers() || s.kind.Resumes() {
+		t.Errorf("got %v, want an agent that neither steers nor resumes", err)
+	}
+}

@@ -1,0 +1,100 @@
+package acp
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/mahati-host/mahati/internal/agent"
+)
+
+// voice is who speaks in one run: the agent itself, or a delegate in a run below a tool
+// call.
+type voice struct {
+	h agent.Handle
+	// open says that something was said since the last end of a message.
+	open          bool
+	spoke         bool   // the last thing said was text, not a thought
+	messageID     string // the agent's own
+	text, thought joiner
+}
+
+// chunk records a piece of a message or of a thought.
+func (t *turn) chunk(u *update) error {
+	var b block
+	if err := json.Unmarshal(u.Content, &b); err != nil {
+		return err
+	}
+	v := t.voiceOf(u)
+	if v == nil {
+		return nil
+	}
+	speaks := u.Kind == kindMessage
+	// A thought belongs to the message after it.
+	if changed := u.MessageID != "" && v.messageID != "" && u.MessageID != v.messageID; changed || v.spoke && !speaks {
+		t.endMessage(v)
+	}
+	v.messageID = u.MessageID
+	if !b.isText() {
+		t.took(v, v.h.Custom(t.record, "acp.content", encode(b.opaque())))
+		return nil
+	}
+	t.say(v, speaks, b.text())
+	return nil
+}
+
+func (t *turn) say(v *voice, speaks bool, chunk text) {
+	v.open, v.spoke = true, speaks
+	if speaks {
+		t.speak(v, v.h.Text, v.text.add(chunk))
+		return
+	}
+	t.speak(v, v.h.Thought, v.thought.add(chunk))
+}
+
+func (t *turn) speak(v *voice, to func(context.Context, string) error, s string) {
+	if s != "" {
+		t.took(v, to(t.record, s))
+	}
+}
+
+// hush hands on what waits for the rest of a character.
+func (t *turn) hush(v *voice) {
+	t.speak(v, v.h.Thought, v.thought.rest())
+	t.speak(v, v.h.Text, v.text.rest())
+}
+
+// endMessage lets what is said next begin a new message.
+func (t *turn) endMessage(v *voice) {
+	if !v.open {
+		return
+	}
+	t.hush(v)
+	v.open, v.spoke, v.messageID = false, false, ""
+	t.took(v, v.h.EndMessage(t.record))
+}
+
+// voiceOf returns who speaks in an update: the agent, or its delegate below an open tool
+// call, whose words are not the agent's. It is nil for a delegate of a call that is not
+// open, whom nobody can place.
+func (t *turn) voiceOf(u *update) *voice {
+	if u.Meta.ParentToolCallID == "" {
+		return t.root
+	}
+	parent := t.find(u.Meta.ParentToolCallID)
+	if parent == nil || !t.announce(parent) {
+		return nil
+	}
+	if parent.delegate != nil {
+		return parent.delegate
+	}
+	h, err := parent.by.h.StartRun(t.record, agent.Nested{
+		AgentID: parent.agentID, Name: parent.name, ParentToolCallID: parent.id,
+	})
+	if !t.took(parent.by, err) {
+		return nil
+	}
+	t.mu.Lock()
+	parent.delegate = &voice{h: h}
+	t.mu.Unlock()
+	return parent.delegate
+}

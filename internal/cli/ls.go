@@ -1,0 +1,114 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/mahati-host/mahati/narad/client"
+)
+
+type lsCommand struct {
+	hostFlags
+	State string `placeholder:"STATE" help:"Only idle, running, waiting or archived ones. Otherwise all that the host lists."`
+	JSON  bool   `name:"json" help:"Print one JSON object a line."`
+}
+
+func (lsCommand) Help() string { return "Example: mahati ls --state running --json" }
+
+func (c lsCommand) Run(ctx context.Context, a *app) error {
+	host, err := c.connect(a)
+	if err != nil {
+		return err
+	}
+	defer host.Close()
+	table := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+	if !c.JSON {
+		fmt.Fprintln(table, "SESSION\tSTATE\tAGENT\tUPDATED\tTITLE")
+	}
+	for s, err := range host.Sessions(ctx, client.SessionQuery{State: c.State}) {
+		if err != nil {
+			return err
+		}
+		if c.JSON {
+			if err := a.printLine(s.Raw); err != nil {
+				return err
+			}
+			continue
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", oneLine(s.SessionID), oneLine(s.State), orWord(s.Agent, "-"),
+			local(s.UpdatedAt), short(s.Title, 60))
+	}
+	return table.Flush()
+}
+
+// local shows a timestamp as the clock here does.
+func local(timestamp string) string {
+	at, err := time.Parse(time.RFC3339, timestamp)
+	if err != nil {
+		return orWord(timestamp, "-")
+	}
+	return at.Local().Format("2006-01-02 15:04:05")
+}
+
+type inboxCommand struct {
+	hostFlags
+	JSON bool `name:"json" help:"Print one JSON object a line."`
+}
+
+func (inboxCommand) Help() string { return "Example: mahati inbox" }
+
+func (c inboxCommand) Run(ctx context.Context, a *app) error {
+	host, err := c.connect(a)
+	if err != nil {
+		return err
+	}
+	defer host.Close()
+	none := true
+	for i, err := range host.Interrupts(ctx, client.InboxQuery{}) {
+		if err != nil {
+			return err
+		}
+		none = false
+		if c.JSON {
+			err = a.printLine(i.Raw)
+		} else {
+			err = c.tell(a, i)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if none && !c.JSON {
+		fmt.Fprintln(a.Stderr, "nothing waits for a decision")
+	}
+	return nil
+}
+
+func (c inboxCommand) tell(a *app, i client.Interrupt) error {
+	s := &screen{console: a.out}
+	s.line("", a.out.bold(oneLine(i.InterruptID))+" "+a.out.yellow(orWord(i.Title, "a decision is needed")))
+	s.line("  ", a.out.dim(oneLine(joined(", ", "session "+i.SessionID, i.SessionTitle, "since "+local(i.RequestedAt), expiring(i.ExpiresAt)))))
+	for _, text := range []string{i.Message, resource(i.Input)} {
+		if text != "" {
+			s.line("  ", escape(strings.TrimRight(text, "\n")))
+		}
+	}
+	for _, m := range packOf(i.Input) {
+		s.line("  ", m.words())
+	}
+	for n, q := range questionsOf(i.Input) {
+		s.line("  ", q.words(n+1))
+	}
+	s.line("  ", a.out.dim("decide with: mahati resolve "+oneLine(i.InterruptID+" "+strings.Join(i.Actions, "|"))))
+	return nil
+}
+
+func expiring(timestamp string) string {
+	if timestamp == "" {
+		return ""
+	}
+	return "until " + local(timestamp)
+}

@@ -1,0 +1,118 @@
+package naradhttp
+
+import (
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"github.com/mahati-host/mahati/internal/host"
+	"github.com/mahati-host/mahati/internal/server"
+	"github.com/mahati-host/mahati/internal/sse"
+	"github.com/mahati-host/mahati/narad"
+)
+
+// Prefix is the path under which all routes stand.
+const Prefix = "/api/narad/v1"
+
+// Options are the optional parts of a Binding. Zero values have the defaults given.
+type Options struct {
+	// Version is the program's, shown in capabilities.
+	Version string
+	// Heartbeat is the longest silence on a stream, told to clients; 15 s.
+	Heartbeat time.Duration
+	// MaxLag is how many facts a reader that makes no progress may be behind; 65,536.
+	MaxLag uint64
+	// Page is the largest page of history; 1,000.
+	Page int
+	// Now is the clock of heartbeats; time.Now.
+	Now func() time.Time
+}
+
+// Binding is the routes of the protocol. New makes one.
+type Binding struct {
+	host    *host.Host
+	streams *server.Streams
+	framer  *host.Framer
+	opt     Options
+}
+
+// New returns the binding of a host.
+func New(h *host.Host, streams *server.Streams, o Options) *Binding {
+	if o.Heartbeat == 0 {
+		o.Heartbeat = 15 * time.Second
+	}
+	if o.MaxLag == 0 {
+		o.MaxLag = 65_536
+	}
+	if o.Page <= 0 || o.Page > maxPage {
+		o.Page = maxPage
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return &Binding{host: h, streams: streams, framer: h.NewFramer(frame), opt: o}
+}
+
+// frame is one fact as a client of the stream gets it.
+func frame(r host.Record) []byte {
+	out, err := sse.AppendFrame(nil, r.EventID, r.Bytes)
+	if err != nil {
+		panic("naradhttp: a stored fact is one line: " + err.Error())
+	}
+	return out
+}
+
+// Register adds the routes to a mux.
+func (b *Binding) Register(mux *http.ServeMux) {
+	for pattern, handle := range map[string]func(http.ResponseWriter, *http.Request) error{
+		"GET /capabilities":                b.capabilities,
+		"POST /sessions":                   b.create,
+		"GET /sessions":                    b.list,
+		"GET /sessions/{id}":               b.summary,
+		"DELETE /sessions/{id}":            b.remove,
+		"POST /sessions/{id}/archive":      b.archive,
+		"POST /sessions/{id}/restore":      b.restore,
+		"GET /sessions/{id}/attach":        b.attach,
+		"GET /sessions/{id}/events":        b.events,
+		"GET /sessions/{id}/stream":        b.stream,
+		"GET /sessions/{id}/messages":      b.messages,
+		"GET /interrupts":                  b.inbox,
+		"POST /commands/message":           b.message,
+		"POST /commands/stop-active-root":  b.stop,
+		"POST /commands/queue":             b.queue,
+		"POST /commands/redact":            b.redact,
+		"POST /commands/resolve-interrupt": b.resolve,
+		"POST /commands/start-workflow":    b.startWorkflow,
+	} {
+		method, path, _ := cutPattern(pattern)
+		mux.HandleFunc(method+" "+Prefix+path, func(w http.ResponseWriter, r *http.Request) {
+			if err := handle(w, r); err != nil {
+				server.WriteProblem(w, r, problemOf(err))
+			}
+		})
+	}
+}
+
+func cutPattern(p string) (method, path string, ok bool) {
+	for i := range len(p) {
+		if p[i] == ' ' {
+			return p[:i], p[i+1:], true
+		}
+	}
+	return "", p, false
+}
+
+// write answers with a JSON document.
+func write(w http.ResponseWriter, status int, v any) error {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Cache-Control", "no-store")
+	h.Set("Narad-Version", narad.Version)
+	w.WriteHeader(status)
+	_, _ = w.Write(append(data, '\n')) // the client may have left
+	return nil
+}

@@ -1,0 +1,50 @@
+package naradhttp
+
+import (
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/mahati-host/mahati/internal/host"
+	"github.com/mahati-host/mahati/internal/server"
+)
+
+// problemOf translates the host's errors for clients. What is not listed is the edge's
+// to translate, or internal.
+func problemOf(err error) error {
+	var p *server.Problem
+	if errors.As(err, &p) {
+		return p
+	}
+	for _, known := range problems {
+		if errors.Is(err, known.err) {
+			p := known.problem
+			return &p
+		}
+	}
+	return err
+}
+
+var problems = []struct {
+	err     error
+	problem server.Problem
+}{
+	{host.ErrGone, server.Problem{HTTPStatus: http.StatusGone, Code: "session_deleted", Detail: "the session was deleted"}},
+	{host.ErrNotFound, server.Problem{HTTPStatus: http.StatusNotFound, Code: "not_found", Detail: "no such session"}},
+	{host.ErrOverloaded, server.Problem{
+		HTTPStatus: http.StatusServiceUnavailable, Code: "overloaded", Detail: "too many commands wait for the session",
+		RetryAfter: time.Second,
+	}},
+	{host.ErrRecovering, server.Problem{
+		HTTPStatus: http.StatusServiceUnavailable, Code: server.CodeRecovering, RetryAfter: time.Second,
+	}},
+	{host.ErrClosed, server.Problem{
+		HTTPStatus: http.StatusServiceUnavailable, Code: server.CodeDraining, RetryAfter: time.Second,
+	}},
+	{host.ErrStorageFull, server.Problem{
+		HTTPStatus: http.StatusInsufficientStorage, Code: "storage_full", Detail: "too little space is left",
+	}},
+	{host.ErrDamaged, server.Problem{
+		HTTPStatus: http.StatusInternalServerError, Code: "session_damaged", Detail: "stored data of the session is damaged",
+	}},
+}
