@@ -272,6 +272,9 @@ func integer(value string) (int64, bool) {
 		return 0, false
 	}
 	d, ok := decimalOf(value)
+	if ok && d.digits == "" {
+		return 0, true // zero, however it is spelled
+	}
 	if !ok || d.exponent < 0 || len(d.digits)+d.exponent > len("9007199254740991") {
 		return 0, false
 	}

@@ -32,10 +32,10 @@ func (s *State) takeSnapshot(m *narad.MessagesSnapshot) Result {
 		return Result{}
 	}
 	merged := s.mergeTail(covered, m.CoversThroughSessionSequence)
-	s.covers = max(s.covers, m.CoversThroughSessionSequence)
 	if slices.EqualFunc(merged, s.messages.order, sameMessage) {
 		return result(Ignored, SnapshotUnchanged)
 	}
+	s.covers = max(s.covers, m.CoversThroughSessionSequence)
 	s.messages = transcriptOf(merged)
 	return Result{}
 }

@@ -127,7 +127,9 @@ func (s *State) Snapshot() Snapshot {
 		snap.Views[id] = View{v.open, rawOf(v.model)}
 	}
 	for root, t := range s.trees {
-		snap.RootRunSequences[root] = t.last
+		if t.last > 0 {
+			snap.RootRunSequences[root] = t.last
+		}
 	}
 	s.addRevisions(&snap)
 	return snap

@@ -131,11 +131,11 @@ func (s *State) guardWorkflowEnded(w *Workflow, strict bool) Code {
 	if !strict {
 		return ""
 	}
-	if w.interrupt != "" {
-		return OpenInterrupt
-	}
 	if r := s.runs[s.activeRoot]; r != nil && r.WorkflowID == w.WorkflowID {
 		return OpenRun
+	}
+	if w.interrupt != "" {
+		return OpenInterrupt
 	}
 	return ""
 }

@@ -65,7 +65,7 @@ func TestTextIsGathered(t *testing.T) {
 		for _, part := range []string{"a", "b \xf0\x9f", "\x98\x80"} {
 			h.Text(ctx, part)
 		}
-		time.Sleep(41 * time.Millisecond)
+		<-time.After(41 * time.Millisecond) // the bubble's time
 		h.Text(ctx, "c \xe6")
 		h.Thought(ctx, "hm")
 		h.Text(ctx, "\x97\xa5 \xff \xe6\x97")

@@ -83,7 +83,7 @@ func (s spelling) number(n Number) string {
 		return string(n)
 	}
 	if n == "0" || n == "-0" {
-		return pick(s.rng, "0", "-0")
+		return pick(s.rng, "0", "-0", "0.0", "0e5")
 	}
 	switch s.rng.Intn(4) {
 	case 0:
