@@ -41,41 +41,59 @@ const (
 
 // startChild starts this program again as a host, and returns when it serves.
 func startChild(o childOptions) (*childHost, error) {
+	c, out, err := launchChild(o)
+	if err != nil {
+		return nil, fmt.Errorf("start the host: %w", err)
+	}
+	defer out.Close()
+	if c.ready, err = readReady(out); err != nil {
+		return nil, errors.Join(fmt.Errorf("start the host: %w%s", err, logTail(filepath.Join(o.home, childLog))), c.kill())
+	}
+	return c, nil
+}
+
+// launchChild starts the process; what it prints comes out of the file.
+func launchChild(o childOptions) (*childHost, *os.File, error) {
 	program, err := os.Executable()
 	if err != nil {
-		return nil, fmt.Errorf("find this program: %w", err)
+		return nil, nil, fmt.Errorf("find this program: %w", err)
 	}
 	log, err := os.OpenFile(filepath.Join(o.home, childLog), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("open the host's log: %w", err)
+		return nil, nil, fmt.Errorf("open the host's log: %w", err)
 	}
 	defer log.Close()
-	out, childOut, err := os.Pipe()
+	pipes, err := newPipes()
 	if err != nil {
-		return nil, fmt.Errorf("make a pipe: %w", err)
+		return nil, nil, err
 	}
-	defer out.Close()
-	defer childOut.Close()
-	childIn, life, err := os.Pipe()
-	if err != nil {
-		return nil, fmt.Errorf("make a pipe: %w", err)
-	}
-	defer childIn.Close()
 	cmd := exec.Command(program, "serve", "--home", o.home, "--listen", o.listen, "--script", o.script, "--json", "--with-parent")
 	cmd.Args[0] = "mahati"
 	cmd.Env = append(foreignEnv(), o.env...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = childIn, childOut, log
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = pipes.childIn, pipes.childOut, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for the demo alone
-	if err := cmd.Start(); err != nil {
-		return nil, errors.Join(fmt.Errorf("start the host: %w", err), life.Close())
+	err = cmd.Start()
+	pipes.childIn.Close()
+	pipes.childOut.Close()
+	if err != nil {
+		return nil, nil, errors.Join(err, pipes.life.Close(), pipes.out.Close())
 	}
-	c := &childHost{cmd: cmd, life: life, exited: make(chan struct{})}
+	c := &childHost{cmd: cmd, life: pipes.life, exited: make(chan struct{})}
 	go c.wait()
-	childOut.Close()
-	if c.ready, err = readReady(out); err != nil {
-		return nil, errors.Join(fmt.Errorf("start the host: %w%s", err, logTail(log.Name())), c.kill())
+	return c, pipes.out, nil
+}
+
+// pipes join a child's standard input and output with this process.
+type pipes struct{ childIn, life, out, childOut *os.File }
+
+func newPipes() (p pipes, err error) {
+	if p.childIn, p.life, err = os.Pipe(); err != nil {
+		return p, fmt.Errorf("make a pipe: %w", err)
 	}
-	return c, nil
+	if p.out, p.childOut, err = os.Pipe(); err != nil {
+		return p, errors.Join(fmt.Errorf("make a pipe: %w", err), p.childIn.Close(), p.life.Close())
+	}
+	return p, nil
 }
 
 func (c *childHost) wait() {

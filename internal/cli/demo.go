@@ -102,14 +102,18 @@ func (s *stage) set(p demoPace) error {
 
 // start starts the host: the first time on a free port, then on the same.
 func (s *stage) start() error {
-	host, err := startChild(childOptions{
-		home: s.home, listen: s.address, script: s.scriptFile(), env: []string{"MAHATI_WORKSPACES_ROOTS=" + s.home},
-	})
+	host, err := startChild(s.childOptions())
 	if err != nil {
 		return err
 	}
 	s.host, s.address = host, host.address()
 	return nil
+}
+
+func (s *stage) childOptions() childOptions {
+	return childOptions{
+		home: s.home, listen: s.address, script: s.scriptFile(), env: []string{"MAHATI_WORKSPACES_ROOTS=" + s.home},
+	}
 }
 
 func (s *stage) kill() error {

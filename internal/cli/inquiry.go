@@ -40,6 +40,12 @@ func (q *inquiry) prompt() string {
 			text += fmt.Sprintf(" %d of %d", len(q.answers)+1, len(q.questions))
 		}
 		return text + " (or dismiss): "
+	case len(q.questions) > 0:
+		text := "the number, or dismiss"
+		if best := q.questions[0].recommended; best >= 0 {
+			text += fmt.Sprintf(" [%d]", best)
+		}
+		return text + ": "
 	case len(q.members) > 0:
 		return short(strings.Join(q.actions, ", "), 60) + ", or MEMBER DECISION: "
 	}
@@ -114,7 +120,9 @@ func (q *inquiry) answer(line string) (*client.ResolveInterrupt, error) {
 	if len(q.answers) < len(q.questions) {
 		return nil, nil
 	}
-	return &client.ResolveInterrupt{InterruptID: q.id, Decision: wordAnswer, Answers: q.answers}, nil
+	answers := q.answers
+	q.answers = nil // should the host refuse them, they are asked again
+	return &client.ResolveInterrupt{InterruptID: q.id, Decision: wordAnswer, Answers: answers}, nil
 }
 
 // asking is one question to a person.

@@ -91,17 +91,7 @@ func (c inboxCommand) tell(a *app, i client.Interrupt) error {
 	s := &screen{console: a.out}
 	s.line("", a.out.bold(oneLine(i.InterruptID))+" "+a.out.yellow(orWord(i.Title, "a decision is needed")))
 	s.line("  ", a.out.dim(oneLine(joined(", ", "session "+i.SessionID, i.SessionTitle, "since "+local(i.RequestedAt), expiring(i.ExpiresAt)))))
-	for _, text := range []string{i.Message, resource(i.Input)} {
-		if text != "" {
-			s.line("  ", escape(strings.TrimRight(text, "\n")))
-		}
-	}
-	for _, m := range packOf(i.Input) {
-		s.line("  ", m.words())
-	}
-	for n, q := range questionsOf(i.Input) {
-		s.line("  ", q.words(n+1))
-	}
+	s.matter("  ", i.Message, i.Input)
 	s.line("  ", a.out.dim("decide with: mahati resolve "+oneLine(i.InterruptID+" "+strings.Join(i.Actions, "|"))))
 	return nil
 }

@@ -88,9 +88,18 @@ func (a *app) parse(args []string) (*kong.Context, int) {
 	case helped:
 		return nil, exitOK
 	case err != nil:
-		return nil, a.report(&fault{err: err, code: exitUsage, hint: "mahati --help"})
+		return nil, a.report(&fault{err: err, code: exitUsage, hint: helpFor(err)})
 	}
 	return command, exitOK
+}
+
+// helpFor is the command that explains what was called wrongly.
+func helpFor(err error) string {
+	var wrong *kong.ParseError
+	if !errors.As(err, &wrong) || wrong.Context == nil || wrong.Context.Selected() == nil {
+		return "mahati --help"
+	}
+	return wrong.Context.Selected().FullPath() + " --help"
 }
 
 // report tells a person what went wrong, and returns the exit code.

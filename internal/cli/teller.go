@@ -221,20 +221,25 @@ func duration(ms narad.Raw) string {
 // asked tells what is to be decided, whether or not somebody here will.
 func (t *teller) asked(f *narad.InterruptRequested) {
 	margin := t.margin(f.RunID)
-	t.screen.line(margin, t.screen.yellow("? "+orWord(f.Title, "a decision is needed"))+t.screen.dim("  "+oneLine(f.InterruptID)))
-	inside := margin + "  "
-	for _, text := range []string{f.Message, resource(f.Input)} {
+	title := orWord(f.Title, "a decision is needed")
+	t.screen.line(margin, t.screen.yellow("? "+title)+t.screen.dim("  "+oneLine(f.InterruptID)))
+	t.screen.matter(margin+"  ", f.Message, f.Input)
+	t.screen.line(margin+"  ", t.screen.dim(oneLine(strings.Join(f.Actions, " · "))))
+}
+
+// matter writes what an interrupt is about.
+func (s *screen) matter(margin, message string, input narad.Raw) {
+	for _, text := range []string{message, resource(input)} {
 		if text != "" {
-			t.screen.line(inside, escape(strings.TrimRight(text, "\n")))
+			s.line(margin, escape(strings.TrimRight(text, "\n")))
 		}
 	}
-	for _, m := range packOf(f.Input) {
-		t.screen.line(inside, m.words())
+	for _, m := range packOf(input) {
+		s.line(margin, m.words())
 	}
-	for i, q := range questionsOf(f.Input) {
-		t.screen.line(inside, q.words(i+1))
+	for i, q := range questionsOf(input) {
+		s.line(margin, q.words(i+1))
 	}
-	t.screen.line(inside, t.screen.dim(oneLine(strings.Join(f.Actions, " · "))))
 }
 
 // resource is what a permission is about (R11).

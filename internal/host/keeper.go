@@ -158,7 +158,7 @@ func (o *owner) react(list []narad.Authority) {
 		case *narad.InterruptResolved:
 			o.deliver(f)
 		case *narad.RunFinished, *narad.RunError, *narad.RunCancelled:
-			if o.active != nil && f.(narad.Authority).Envelope().RunID == o.active.id {
+			if o.active != nil && f.Envelope().RunID == o.active.id {
 				o.active = nil
 			}
 		}

@@ -73,8 +73,14 @@ func pick(names []string) string {
 	return ""
 }
 
-func (m *model) arguments() string {
-	return string(encode(map[string]any{"command": m.command, "description": "Makes a file", "is_background": false}))
+// arguments are those of a shell. Some agents refuse one that they do not know, one that
+// others demand.
+func (m *model) arguments(shell string) string {
+	args := object{"command": m.command, "description": "Makes a file"}
+	if shell == "run_shell_command" {
+		args["is_background"] = false
+	}
+	return string(encode(args))
 }
 
 func encode(v any) []byte {
@@ -146,7 +152,7 @@ func (m *model) openAI(w http.ResponseWriter, r *http.Request, body []byte) {
 			return
 		}
 		send(object{"tool_calls": []any{object{"index": 0, "id": "call_1", "type": "function", "function": object{
-			"name": a.shell, "arguments": m.arguments()}}}}, nil)
+			"name": a.shell, "arguments": m.arguments(a.shell)}}}}, nil)
 		send(object{}, "tool_calls")
 	}
 	event(w, "", object{"id": "x", "object": "chat.completion.chunk", "created": 1, "model": "scripted", "choices": []any{}, "usage": usage})
@@ -200,7 +206,7 @@ func (m *model) gemini(w http.ResponseWriter, r *http.Request, body []byte) {
 		return
 	}
 	var args any
-	_ = json.Unmarshal([]byte(m.arguments()), &args)
+	_ = json.Unmarshal([]byte(m.arguments(a.shell)), &args)
 	event(w, "", answer("STOP", object{"functionCall": object{"name": a.shell, "args": args}}))
 }
 
@@ -249,7 +255,7 @@ func (m *model) anthropic(w http.ResponseWriter, r *http.Request, body []byte) {
 		}
 		stop(0)
 		block(1, object{"type": "tool_use", "id": "toolu_1", "name": a.shell, "input": object{}},
-			object{"type": "input_json_delta", "partial_json": m.arguments()})
+			object{"type": "input_json_delta", "partial_json": m.arguments(a.shell)})
 		stop(1)
 	}
 	event(w, "message_delta", object{"type": "message_delta", "delta": object{"stop_reason": reason}, "usage": usage})

@@ -16,7 +16,7 @@ import (
 
 const (
 	// lastWords is how long what left the group may hold the agent's output open, and
-	// how long an agent that closed its output may take to exit with a status.
+	// how long an agent may take to exit once its input or its output is closed.
 	lastWords = time.Second
 	// killTime bounds the end of a process group.
 	killTime = 10 * time.Second
@@ -159,6 +159,7 @@ func (c *child) await() {
 func (c *child) end() error {
 	c.once.Do(func() {
 		c.in.Close()
+		c.await() // many agents save their session at the end of their input
 		select {
 		case <-c.exited:
 			// Its number is not another's yet, and the group was ours a moment ago.
@@ -175,7 +176,7 @@ func (c *child) end() error {
 	return c.err
 }
 
-// status says how the agent ended.
+// status says how the agent ended by itself, before end was called.
 func (c *child) status() string {
 	select {
 	case <-c.exited:

@@ -61,6 +61,8 @@ type content struct {
 	Other []opaque `json:"content,omitzero"`
 }
 
+func (c *content) empty() bool { return c.Text == "" && len(c.Diffs) == 0 && len(c.Other) == 0 }
+
 // readContent reads the content of a tool call. Pieces of unknown kinds are left out.
 func readContent(raw json.RawMessage) (content, error) {
 	var list []json.RawMessage

@@ -22,6 +22,7 @@ type peer struct {
 	once  sync.Once
 	gone  chan struct{} // closed when nothing is left of it
 	err   error         // of its end, readable when it is gone
+	exit  string        // how it ended by itself, readable when it is gone
 
 	loads     bool     // it can load sessions
 	methods   []string // its ways to sign in
@@ -52,6 +53,7 @@ func (p *peer) watch() {
 			p.child.await() // its status says more than the end of its output
 		}
 	}
+	p.exit = p.child.status()
 	p.err = p.child.end()
 	<-p.conn.ended
 	<-p.conn.wrote
@@ -101,7 +103,7 @@ func (p *peer) explain(err error) error {
 	case errors.Is(err, context.DeadlineExceeded):
 		return unavailable("The agent did not get ready in time.", err)
 	case errors.Is(err, errEnd):
-		return unavailable("The agent ended before it was ready ("+p.child.status()+").", err)
+		return unavailable("The agent ended before it was ready ("+p.exit+").", err)
 	case errors.Is(err, errGarbage), errors.Is(err, errDeaf), errors.As(err, &refused):
 		return failureOf(err, "")
 	}

@@ -2,6 +2,7 @@ package acp
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	wire "github.com/coder/acp-go-sdk"
@@ -79,12 +80,16 @@ func (t *turn) unanswered(tool *tool, err error) {
 	}
 }
 
-// words are the actions under which an agent's options are offered (R11).
-var words = map[wire.PermissionOptionKind]string{
-	wire.PermissionOptionKindAllowOnce:    "approve",
-	wire.PermissionOptionKindAllowAlways:  "approve_always",
-	wire.PermissionOptionKindRejectOnce:   "deny",
-	wire.PermissionOptionKindRejectAlways: "deny_always",
+// words are the actions under which an agent's options are offered (R11), in this order:
+// what is offered first may look like the usual answer.
+var words = []struct {
+	kind   wire.PermissionOptionKind
+	action string
+}{
+	{wire.PermissionOptionKindAllowOnce, "approve"},
+	{wire.PermissionOptionKindAllowAlways, "approve_always"},
+	{wire.PermissionOptionKindRejectOnce, "deny"},
+	{wire.PermissionOptionKindRejectAlways, "deny_always"},
 }
 
 // offers returns what a person may answer, and the agent's option behind each word. Of
@@ -93,16 +98,19 @@ var words = map[wire.PermissionOptionKind]string{
 func offers(list []wire.PermissionOption) ([]agent.Option, map[string]string) {
 	var offered []agent.Option
 	chosen := map[string]string{}
-	for _, o := range list {
-		word, known := words[o.Kind]
-		if _, twice := chosen[word]; !known || twice || o.OptionId == "" {
-			continue
+	for _, word := range words {
+		i := slices.IndexFunc(list, func(o wire.PermissionOption) bool {
+			return o.Kind == word.kind && o.OptionId != ""
+		})
+		switch {
+		case i >= 0:
+			chosen[word.action] = string(list[i].OptionId)
+			offered = append(offered, agent.Option{
+				ID: string(list[i].OptionId), Name: label(list[i].Name, maxName), Action: word.action,
+			})
+		case word.action == "deny":
+			offered = append(offered, agent.Option{Name: "Deny", Action: word.action})
 		}
-		chosen[word] = string(o.OptionId)
-		offered = append(offered, agent.Option{ID: string(o.OptionId), Name: label(o.Name, maxName), Action: word})
-	}
-	if _, ok := chosen["deny"]; !ok {
-		offered = append(offered, agent.Option{Name: "Deny", Action: "deny"})
 	}
 	return offered, chosen
 }
@@ -122,20 +130,31 @@ func outcomeOf(option string) wire.RequestPermissionResponse {
 // stands in its arguments.
 const maxDetail = 8 << 10
 
-// resource says what a call touches: its first file, or the argument that names it.
+// resource says what a call touches: the command that it runs, else its first file, else
+// the argument that names it.
 func (tool *tool) resource() string {
-	if len(tool.paths) > 0 {
-		return short(tool.paths[0], maxDetail)
+	if command := tool.argument("command"); command != "" {
+		return command
 	}
-	for _, name := range []string{"command", "url", "path", "file_path", "filePath", "query", "pattern"} {
-		if s, ok := tool.args.Field(name).IsString(); ok {
-			return short(s, maxDetail)
-		}
-		if words, ok := tool.args.Field(name).Elements(); ok {
-			return short(joined(words), maxDetail)
+	if len(tool.paths) > 0 {
+		return tool.paths[0]
+	}
+	for _, name := range []string{"url", "path", "file_path", "filePath", "query", "pattern"} {
+		if s := tool.argument(name); s != "" {
+			return s
 		}
 	}
 	return ""
+}
+
+// argument returns an argument as text, "" if it is none.
+func (tool *tool) argument(name string) string {
+	value := tool.args.Field(name)
+	if s, ok := value.IsString(); ok {
+		return short(s, maxDetail)
+	}
+	words, _ := value.Elements()
+	return short(joined(words), maxDetail)
 }
 
 func joined(words []narad.Raw) string {

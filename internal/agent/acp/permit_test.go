@@ -47,6 +47,12 @@ func TestPermission(t *testing.T) {
 			decide deny
 			finish t cancelled null denied
 			say "[p: cancelled]"`},
+		{"another order", "reject_once,allow_always,allow_once", "approve", `
+			start t execute execute {"command":"ls -l"}
+			ask approve,approve_always,deny
+			decide approve
+			finish t success null
+			say "[p: selectedo2-allow_once]"`},
 		{"two of a kind", "allow_once,allow_once,wave,reject_once", "approve", `
 			start t execute execute {"command":"ls -l"}
 			ask approve,deny
@@ -66,6 +72,14 @@ func TestPermission(t *testing.T) {
 
 func TestPermissionTellsWhatItIsAbout(t *testing.T) {
 	var asked session.Interrupt
+	command := set(t, agenttest.Options{Answer: func(i session.Interrupt) (agenttest.Decision, bool) {
+		asked = i
+		return agenttest.Decision{Decision: "approve"}, true
+	}})
+	command.Do(command.agent, lines("ask p allow_once,reject_once "+askRun, "wait p"))
+	if got, _ := asked.Input.Field("resource").IsString(); got != "ls -l" {
+		t.Errorf("got resource %q, want the command", got)
+	}
 	s := set(t, agenttest.Options{Answer: func(i session.Interrupt) (agenttest.Decision, bool) {
 		asked = i
 		return agenttest.Decision{Decision: "approve"}, true

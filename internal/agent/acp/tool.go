@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"bytes"
 	"regexp"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ type tool struct {
 	agentID string // the agent's own, which may repeat over time (R4)
 	id      string // the host's; "" while it is not announced
 	refused bool   // it may not start any more
+	works   bool   // the agent said that it is in progress
 	by      *voice
 
 	delegate *voice // guarded by turn.mu: who works below it; written by the reader
@@ -23,6 +25,7 @@ type tool struct {
 	name, kind, title string
 	paths             []string
 	args              narad.Raw
+	corrected         narad.Raw // arguments that came after the start, nil if they are the same
 	content           content
 	brought, output   narad.Raw // the content and the raw output as they are recorded
 	told              string    // of its output
@@ -45,11 +48,18 @@ func (t *turn) toolCall(u *update, begins bool) error {
 	switch u.Status {
 	case string(wire.ToolCallStatusCompleted):
 		t.finish(tool, agent.ToolResult{Outcome: narad.OutcomeSuccess})
+		return nil
 	case string(wire.ToolCallStatusFailed):
 		t.finish(tool, agent.ToolResult{Outcome: narad.OutcomeError, Code: "tool_failed"})
+		return nil
 	case "cancelled":
 		t.finish(tool, agent.ToolResult{Outcome: narad.OutcomeCancelled})
-	default:
+		return nil
+	case string(wire.ToolCallStatusInProgress):
+		tool.works = true
+	}
+	// What a call shows before it works is what it is about, not what comes of it.
+	if tool.works {
 		t.tellOutput(tool)
 	}
 	return nil
@@ -102,7 +112,7 @@ func (tool *tool) learn(u *update) error {
 		tool.paths = paths
 	}
 	if !blank(u.RawInput) {
-		tool.args = narad.Raw(u.RawInput)
+		tool.learnArgs(narad.Raw(u.RawInput))
 	}
 	if !absent(u.RawOutput) {
 		tool.output = fit(narad.Raw(u.RawOutput))
@@ -114,15 +124,31 @@ func (tool *tool) learn(u *update) error {
 	if err != nil {
 		return err
 	}
-	tool.content, tool.brought = c, fit(encode(c))
+	tool.content, tool.brought = c, nil
+	if !c.empty() {
+		tool.brought = fit(encode(c))
+	}
 	return nil
+}
+
+// learnArgs takes over arguments. Those that come after the start cannot stand in its
+// fact; they are told with the end.
+func (tool *tool) learnArgs(args narad.Raw) {
+	switch {
+	case tool.id == "":
+		tool.args = args
+	case bytes.Equal(args, tool.args):
+		tool.corrected = nil
+	default:
+		tool.corrected = fit(args)
+	}
 }
 
 // unwritten reports whether the agent has only said that it is writing the arguments of
 // a call: it has not begun, and its fact would have none.
 func (tool *tool) unwritten(u *update) bool {
 	pending := u.Status == "" || u.Status == string(wire.ToolCallStatusPending)
-	return tool.id == "" && pending && !absent(u.RawInput) && tool.args == nil && tool.brought == nil
+	return tool.id == "" && pending && !absent(u.RawInput) && tool.args == nil
 }
 
 // announce records the start of a call once. It reports whether the call is open.
@@ -281,13 +307,22 @@ func (t *turn) openOf(v *voice) []*tool {
 	return list
 }
 
-// response is what a call brought: its content, and under "output" the raw output.
+// response is what a call brought: its content, under "output" the raw output, and under
+// "input" the arguments if they became others.
 func (tool *tool) response() narad.Raw {
-	switch {
-	case tool.output == nil:
-		return tool.brought
-	case len(tool.brought) <= len("{}"):
-		return slices.Concat(narad.Raw(`{"output":`), tool.output, narad.Raw("}"))
+	r := tool.brought
+	for _, more := range []struct {
+		name  string
+		value narad.Raw
+	}{{"output", tool.output}, {"input", tool.corrected}} {
+		if more.value == nil {
+			continue
+		}
+		head := narad.Raw("{")
+		if len(r) > len("{}") {
+			head = slices.Concat(r[:len(r)-1], narad.Raw(","))
+		}
+		r = slices.Concat(head, narad.Quote(more.name), narad.Raw(":"), more.value, narad.Raw("}"))
 	}
-	return fit(slices.Concat(tool.brought[:len(tool.brought)-1], narad.Raw(`,"output":`), tool.output, narad.Raw("}")))
+	return fit(r)
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
-	"slices"
 	"sync"
 
 	wire "github.com/coder/acp-go-sdk"
@@ -172,43 +171,5 @@ func (t *turn) status(err error) string {
 		return ""
 	}
 	<-t.peer.gone
-	return t.peer.child.status()
-}
-
-// usageOf returns the figures of a turn, nil where the agent tells none.
-func usageOf(answer json.RawMessage) *narad.Usage {
-	var told struct {
-		Usage *struct {
-			Input       *int64 `json:"inputTokens"`
-			Output      *int64 `json:"outputTokens"`
-			Total       *int64 `json:"totalTokens"`
-			CachedRead  *int64 `json:"cachedReadTokens"`
-			CachedWrite *int64 `json:"cachedWriteTokens"`
-			Thought     *int64 `json:"thoughtTokens"`
-		} `json:"usage"`
-	}
-	if json.Unmarshal(answer, &told) != nil || told.Usage == nil {
-		return nil
-	}
-	known := told.Usage
-	u := &narad.Usage{
-		PromptTokens: count(known.Input), CompletionTokens: count(known.Output), TotalTokens: count(known.Total),
-	}
-	for name, n := range map[string]*int64{
-		"cachedReadTokens": known.CachedRead, "cachedWriteTokens": known.CachedWrite, "thoughtTokens": known.Thought,
-	} {
-		if count(n) != nil {
-			u.Extra = append(u.Extra, narad.Member{Name: name, Value: encode(*n)})
-		}
-	}
-	slices.SortFunc(u.Extra, func(a, b narad.Member) int { return slices.Compare([]byte(a.Name), []byte(b.Name)) })
-	return u
-}
-
-// count leaves out what is no count.
-func count(n *int64) *int64 {
-	if n == nil || *n < 0 {
-		return nil
-	}
-	return n
+	return t.peer.exit
 }

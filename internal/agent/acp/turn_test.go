@@ -43,6 +43,17 @@ func TestTurnTellsInOrder(t *testing.T) {
 			`send {"sessionUpdate":"tool_call_update","toolCallId":"t","status":"failed"}`), `
 			start t bash execute {"command":"ls"}
 			finish t error null tool_failed`},
+		{"the directory alone is no argument", lines(
+			`send {"sessionUpdate":"tool_call","toolCallId":"t","title":"bash","status":"pending","rawInput":{"cwd":"/w"}}`,
+			`send {"sessionUpdate":"tool_call_update","toolCallId":"t","status":"in_progress","rawInput":{"command":"ls","cwd":"/w"}}`,
+			`send {"sessionUpdate":"tool_call_update","toolCallId":"t","status":"completed","rawInput":{"command":"ls","cwd":"/w"}}`), `
+			start t bash other {"command":"ls","cwd":"/w"}
+			finish t success null`},
+		{"arguments that became others", lines(
+			`send {"sessionUpdate":"tool_call","toolCallId":"t","title":"bash","status":"in_progress","rawInput":{"command":"ls"}}`,
+			`send {"sessionUpdate":"tool_call_update","toolCallId":"t","status":"completed","rawInput":{"command":"ls -l"},"rawOutput":1}`), `
+			start t bash other {"command":"ls"}
+			finish t success {"output":1,"input":{"command":"ls -l"}}`},
 		{"a call without arguments", lines(
 			`send {"sessionUpdate":"tool_call","toolCallId":"t","title":"now","rawInput":{}}`,
 			`send {"sessionUpdate":"tool_call_update","toolCallId":"t","status":"completed"}`), `
@@ -89,6 +100,12 @@ func TestTurnTellsInOrder(t *testing.T) {
 			start t x other {}
 			output t "one two😀"
 			finish t success {"text":"one two😀"}`},
+		{"what a call is about is no output", lines(
+			`send {"sessionUpdate":"tool_call","toolCallId":"t","title":"x","kind":"execute","status":"pending","rawInput":{},"content":[]}`,
+			`send {"sessionUpdate":"tool_call_update","toolCallId":"t","rawInput":{"command":"ls"},"content":[{"type":"content","content":{"type":"text","text":"Lists files"}}]}`,
+			`send {"sessionUpdate":"tool_call_update","toolCallId":"t","status":"completed","content":[]}`), `
+			start t x execute {"command":"ls"}
+			finish t success null`},
 		{"diffs and what is no text (R7)", `send {"sessionUpdate":"tool_call","toolCallId":"t","title":"x","kind":"edit","status":"completed","content":[` +
 			`{"type":"diff","path":"/a","oldText":"1","newText":"2"},` +
 			`{"type":"content","content":{"type":"image","mimeType":"image/png","data":"QUJDRA=="}},` +
@@ -164,7 +181,7 @@ func TestStopReasons(t *testing.T) {
 		{`error -32603 key MARKER-KEY is wrong`, agent.Ending{Outcome: agent.Failed, Code: "agent_error", Message: "The agent reported an error (code -32603)."}},
 		{`error -32000 sign in`, agent.Ending{Outcome: agent.Failed, Code: "agent_auth_required", Message: "The agent wants you to sign in first: start it in a terminal and sign in there."}},
 		{`exit 3`, agent.Ending{Outcome: agent.Failed, Code: "agent_exited", Message: "The agent ended (exit status 3)."}},
-		{`mute`, agent.Ending{Outcome: agent.Failed, Code: "agent_exited", Message: "The agent ended (signal terminated)."}},
+		{`mute`, agent.Ending{Outcome: agent.Failed, Code: "agent_exited", Message: "The agent ended (it closed its output)."}},
 		{`garbage 100`, agent.Ending{Outcome: agent.Failed, Code: "agent_protocol_error", Message: "What the agent writes is not the Agent Client Protocol."}},
 	} {
 		t.Run(c.step, func(t *testing.T) {

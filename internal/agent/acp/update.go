@@ -110,8 +110,16 @@ func (u *update) paths() []string {
 // absent reports whether a value is not there.
 func absent(v json.RawMessage) bool { return len(v) == 0 || string(v) == "null" }
 
-// blank reports whether a value says nothing, as the arguments of a call do whose text
-// is still being written.
+// blank reports whether a value says nothing, as the arguments of a call do whose text is
+// still being written. Some agents put the directory there before anything else.
 func blank(v json.RawMessage) bool {
-	return absent(v) || string(v) == `""` || len(v) <= 8 && strings.Join(strings.Fields(string(v)), "") == "{}"
+	if absent(v) {
+		return true
+	}
+	var members map[string]json.RawMessage
+	if json.Unmarshal(v, &members) != nil {
+		return string(v) == `""`
+	}
+	_, directory := members["cwd"]
+	return len(members) == 0 || len(members) == 1 && directory
 }

@@ -43,6 +43,9 @@ func (t *turn) chunk(u *update) error {
 }
 
 func (t *turn) say(v *voice, speaks bool, chunk text) {
+	if chunk == "" {
+		return
+	}
 	v.open, v.spoke = true, speaks
 	if speaks {
 		t.speak(v, v.h.Text, v.text.add(chunk))

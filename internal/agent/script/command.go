@@ -28,8 +28,12 @@ const gate = `read -r go || exit 125; exec "$0" -c "$1" </dev/null`
 
 const shell = "/bin/sh"
 
-// lastOutput is how long a process that left the group may hold the output open.
-const lastOutput = time.Second
+const (
+	// lastOutput is how long a process that left the group may hold the output open.
+	lastOutput = time.Second
+	// killTime bounds the end of what a shell left behind.
+	killTime = 10 * time.Second
+)
 
 // ordinaryEnv is what commands get of the host's environment: no secrets.
 func ordinaryEnv() []string {
@@ -88,12 +92,12 @@ type running struct {
 	cmd    *exec.Cmd
 	input  *os.File // a line written here lets it begin
 	output *os.File
+	id     agent.Process
+	owned  bool          // it is recorded as the session's
 	gone   chan struct{} // closed when the group is gone
 
-	id *agent.Process // as it is recorded, nil before
-
 	mu    sync.Mutex
-	ended bool // the group is gone, and its number may be another's
+	ended bool // the shell was reaped, and its number may be another's
 }
 
 // start starts the shell, which waits.
@@ -112,7 +116,7 @@ func start(line string, sc *scene) (*running, error) {
 	info := sc.h.Info()
 	cmd := exec.Command(shell, "-c", gate, shell, line)
 	cmd.Dir = info.Cwd
-	cmd.Env = append(append([]string{}, sc.play.opt.Env...), "MAHATI_SESSION_ID="+info.SessionID, "MAHATI_RUN_ID="+info.RunID)
+	cmd.Env = append(append([]string{}, sc.play.opt.Env...), process.Mark+"="+info.SessionID, "MAHATI_RUN_ID="+info.RunID)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = childIn, childOut, childOut
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {
@@ -121,7 +125,12 @@ func start(line string, sc *scene) (*running, error) {
 		return nil, err
 	}
 	p := &running{cmd: cmd, input: in, output: out, gone: make(chan struct{})}
+	p.id, err = process.Identify(cmd.Process.Pid)
 	go p.wait()
+	if err != nil {
+		p.close()
+		return nil, err
+	}
 	return p, nil
 }
 
@@ -129,15 +138,17 @@ func start(line string, sc *scene) (*running, error) {
 func (p *running) wait() {
 	defer close(p.gone)
 	_ = p.cmd.Wait() // ProcessState says it, too
-	p.kill()
 	p.mu.Lock()
 	p.ended = true
 	p.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), killTime)
+	defer cancel()
+	_ = process.KillGroup(ctx, p.id) // what cannot be killed is not waited for
 	// What left the group may hold the output open: nobody waits for it for long.
 	_ = p.output.SetReadDeadline(time.Now().Add(lastOutput))
 }
 
-// kill ends the whole group.
+// kill ends the whole group at once.
 func (p *running) kill() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -158,23 +169,24 @@ func (p *running) perform(ctx context.Context, sc *scene, put func(string) error
 	if err != nil {
 		p.kill()
 	}
+	p.close()
+	return errors.Join(err, p.forget(sc))
+}
+
+// close returns when the group is gone. A shell that never began ends by it.
+func (p *running) close() {
 	p.input.Close()
 	<-p.gone
 	p.output.Close()
-	return errors.Join(err, p.forget(sc))
 }
 
 // begin records the process as the session's and lets it begin.
 func (p *running) begin(ctx context.Context, sc *scene) error {
 	if own := sc.play.session.Own; own != nil {
-		id, err := process.Identify(p.cmd.Process.Pid)
-		if err != nil {
+		if err := own(ctx, p.id); err != nil {
 			return err
 		}
-		if err := own(ctx, id); err != nil {
-			return err
-		}
-		p.id = &id
+		p.owned = true
 	}
 	_, err := p.input.WriteString("go\n")
 	return err
@@ -182,10 +194,10 @@ func (p *running) begin(ctx context.Context, sc *scene) error {
 
 // forget takes the record of the process back.
 func (p *running) forget(sc *scene) error {
-	if p.id == nil || sc.play.session.Disown == nil {
+	if !p.owned || sc.play.session.Disown == nil {
 		return nil
 	}
-	return sc.play.session.Disown(context.Background(), *p.id)
+	return sc.play.session.Disown(context.Background(), p.id)
 }
 
 // copy hands the output on until nobody can write any more. A slow receiver holds the

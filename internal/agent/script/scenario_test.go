@@ -148,7 +148,7 @@ func (s *scenario) perform(t *testing.T, host *agenttest.Session, i int, next fu
 	run.Wait()
 	closeTwice(t, a)
 	for lives := 0; host.Dead(); lives++ {
-		if lives > 2000 {
+		if lives > 300 {
 			t.Fatalf("the run does not end; facts:\n%s", host.Story())
 		}
 		a := host.Open(s.kind)

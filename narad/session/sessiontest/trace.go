@@ -48,7 +48,6 @@ type world struct {
 	states    []*worldState
 	views     []string
 	hasModel  map[string]bool
-	progress  int
 	awaiting  func() // the pause that must follow in its run or workflow
 	quiet     bool   // while awaiting: nothing of a run or a workflow
 	facts     [][]byte

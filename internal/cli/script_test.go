@@ -1,0 +1,270 @@
+package cli_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// TestScripts runs testdata/*.txtar: the shell's view of every command. Besides what
+// testscript has, they may say:
+//
+//	exits CODE COMMAND ARGS...   runs a command that must end with exactly this code
+//	host start [ARGS...]         starts "mahati serve" and waits until it is ready
+//	host stop|kill               ends it; stop demands exit code 0
+//	await PATTERN COMMAND...     repeats a command until its standard output matches
+//	keep NAME PATTERN            sets a variable to what the pattern's group matches in stdout
+//	same FILE FILE               compares bytes
+//	put FILE N TEXT              writes a text N times, and the end of a line
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata",
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("HOME", e.WorkDir)
+			e.Setenv("MAHATI_HOME", filepath.Join(e.WorkDir, "home"))
+			e.Setenv("MAHATI_WORKSPACES_ROOTS", e.WorkDir)
+			e.Setenv("MAHATI_LISTEN", "127.0.0.1:0")
+			e.Setenv("MAHATI_STORAGE_RESERVE", "64MiB")
+			e.Values[runningHost{}] = &scriptHost{}
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits": exits, "host": hostCommand, "await": await, "keep": keep, "same": same, "put": put,
+		},
+	})
+}
+
+const patience = 30 * time.Second
+
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits CODE COMMAND ARGS...")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	got := 0
+	var exit *exec.ExitError
+	if err := ts.Exec(args[1], args[2:]...); errors.As(err, &exit) {
+		got = exit.ExitCode()
+	} else if err != nil {
+		ts.Fatalf("%v", err)
+	}
+	if got != want {
+		ts.Fatalf("got exit code %d, want %d", got, want)
+	}
+}
+
+type runningHost struct{}
+
+// scriptHost is the host that a script has started.
+type scriptHost struct{ cmd *exec.Cmd }
+
+func hostCommand(ts *testscript.TestScript, neg bool, args []string) {
+	host := ts.Value(runningHost{}).(*scriptHost)
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: host start|stop|kill")
+	}
+	switch args[0] {
+	case "start":
+		host.start(ts, args[1:])
+		ts.Defer(func() { host.end(ts, os.Kill) })
+	case "stop":
+		if err := host.end(ts, syscall.SIGTERM); err != nil {
+			ts.Fatalf("host stop: %v", err)
+		}
+	case "kill":
+		_ = host.end(ts, os.Kill)
+	}
+}
+
+func (h *scriptHost) start(ts *testscript.TestScript, args []string) {
+	if h.cmd != nil {
+		ts.Fatalf("host start: it runs")
+	}
+	program, err := os.Executable()
+	ts.Check(err)
+	log, err := os.OpenFile(ts.MkAbs("host.log"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	ts.Check(err)
+	defer log.Close()
+	cmd := exec.Command(program, append([]string{"serve", "--json"}, args...)...)
+	cmd.Args[0] = "mahati"
+	cmd.Dir, cmd.Stderr = ts.MkAbs("."), log
+	for _, name := range []string{"HOME", "PATH", "MAHATI_HOME", "MAHATI_WORKSPACES_ROOTS", "MAHATI_LISTEN", "MAHATI_STORAGE_RESERVE", "MAHATI_LOG_LEVEL"} {
+		if value := ts.Getenv(name); value != "" {
+			cmd.Env = append(cmd.Env, name+"="+value)
+		}
+	}
+	out, err := cmd.StdoutPipe()
+	ts.Check(err)
+	ts.Check(cmd.Start())
+	h.cmd = cmd
+	line, err := bufio.NewReader(out).ReadBytes('\n')
+	if err != nil {
+		text, _ := os.ReadFile(log.Name())
+		ts.Fatalf("host start: it ended before it was ready: %v\n%s", h.end(ts, os.Kill), text)
+	}
+	var ready struct {
+		URL, Home, Epoch string
+		PID              int
+	}
+	ts.Check(json.Unmarshal(line, &ready))
+	if ready.URL == "" || ready.Home == "" || ready.Epoch == "" || ready.PID != cmd.Process.Pid {
+		ts.Fatalf("host start: the ready line is %s", line)
+	}
+	ts.Setenv("URL", ready.URL)
+}
+
+func (h *scriptHost) end(ts *testscript.TestScript, signal os.Signal) error {
+	if h.cmd == nil {
+		return nil
+	}
+	cmd := h.cmd
+	h.cmd = nil
+	if err := cmd.Process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	return cmd.Wait()
+}
+
+func await(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: await PATTERN COMMAND ARGS...")
+	}
+	pattern := regexp.MustCompile("(?m)" + args[0])
+	deadline := time.Now().Add(patience)
+	for {
+		_ = ts.Exec(args[1], args[2:]...)
+		out := ts.ReadFile("stdout")
+		if pattern.MatchString(out) {
+			return
+		}
+		if time.Now().After(deadline) {
+			ts.Fatalf("after %s %q still prints\n%s", patience, args[1:], out)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+func keep(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: keep NAME PATTERN")
+	}
+	out := ts.ReadFile("stdout")
+	match := regexp.MustCompile("(?m)" + args[1]).FindStringSubmatch(out)
+	if len(match) != 2 {
+		ts.Fatalf("%s does not match\n%s", args[1], out)
+	}
+	ts.Setenv(args[0], match[1])
+}
+
+func same(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) != 2 {
+		ts.Fatalf("usage: same FILE FILE")
+	}
+	if equal := ts.ReadFile(args[0]) == ts.ReadFile(args[1]); equal == neg {
+		ts.Fatalf("%s and %s: equal is %v", args[0], args[1], equal)
+	}
+}
+
+func put(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: put FILE N TEXT")
+	}
+	n, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(strings.Repeat(args[2], n)+"\n"), 0o600))
+}
+
+// TestSecretsStayHidden runs a host with everything logged, uses it, and looks for the
+// token in everything that was printed or written but the two places where it belongs.
+func TestSecretsStayHidden(t *testing.T) {
+	dir := t.TempDir()
+	env := append(os.Environ(), "HOME="+dir, "MAHATI_HOME="+filepath.Join(dir, "home"), "MAHATI_LISTEN=127.0.0.1:0",
+		"MAHATI_WORKSPACES_ROOTS="+dir, "MAHATI_LOG_LEVEL=debug", "MAHATI_STORAGE_RESERVE=64MiB")
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	mahati := func(args ...string) *exec.Cmd {
+		cmd := exec.Command(program, args...)
+		cmd.Args[0], cmd.Env, cmd.Dir = "mahati", env, dir
+		return cmd
+	}
+	var log strings.Builder
+	host := mahati("serve")
+	host.Stderr = &log
+	out, err := host.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := host.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+		t.Fatalf("the host did not start: %v\n%s", err, log.String())
+	}
+	made, err := mahati("token", "create", "--name", "phone", "--role", "drive,observe").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, err := os.ReadFile(filepath.Join(dir, "home", "token"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var told strings.Builder
+	for _, args := range [][]string{
+		{"run", "hello"}, {"ls", "--json"}, {"ls", "--url", "http://127.0.0.1:1"}, {"token", "list", "--json"}, {"inbox"},
+		{"stop", "nowhere"}, {"config", "check"}, {"token", "revoke", "phone"},
+	} {
+		text, _ := mahati(args...).CombinedOutput()
+		fmt.Fprintf(&told, "$ mahati %v\n%s\n", args, text)
+	}
+	if err := host.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := host.Wait(); err != nil {
+		t.Fatalf("the host ended with %v\n%s", err, log.String())
+	}
+	for name, secret := range map[string]string{"the first token": string(first), "a made token": string(made)} {
+		secret = strings.TrimSpace(secret)
+		if len(secret) < 32 {
+			t.Fatalf("%s is %d bytes long", name, len(secret))
+		}
+		for where, text := range map[string]string{"the log": log.String(), "what commands print": told.String()} {
+			if strings.Contains(text, secret) {
+				t.Errorf("%s stands in %s", name, where)
+			}
+		}
+		err := filepath.WalkDir(filepath.Join(dir, "home"), func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() || d.Name() == "token" {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			if strings.Contains(string(text), secret) {
+				t.Errorf("%s stands in %s", name, path)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !strings.Contains(told.String(), "You said: hello") {
+		t.Errorf("the commands did nothing:\n%s", told.String())
+	}
+}
