@@ -33,12 +33,16 @@ func (k *keeper) steers() bool {
 	return ok && k.o.active != nil && kind.Steers()
 }
 
+// held returns the session's agent, nil while there is none.
+func (k *keeper) held() agent.Agent {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.agent
+}
+
 // open returns the session's agent. It is called by one run at a time.
 func (k *keeper) open(ctx context.Context, s agent.Session, name string) (agent.Agent, error) {
-	k.mu.Lock()
-	a := k.agent
-	k.mu.Unlock()
-	if a != nil {
+	if a := k.held(); a != nil {
 		return a, nil
 	}
 	kind, ok := k.o.host.agents.Kind(name)
@@ -177,9 +181,7 @@ func promptAfter(list []narad.Authority) agent.Message {
 
 // steer hands a message to the agent that runs.
 func (o *owner) steer(m agent.Message) {
-	o.keeper.mu.Lock()
-	a := o.keeper.agent
-	o.keeper.mu.Unlock()
+	a := o.keeper.held()
 	if a == nil {
 		return
 	}

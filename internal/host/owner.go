@@ -104,7 +104,7 @@ func (o *owner) serve() {
 
 // idleAfter is shorter for a session that has no agent to keep.
 func (o *owner) idleAfter() time.Duration {
-	if o.keeper.agent == nil {
+	if o.keeper.held() == nil {
 		return min(o.host.opt.IdleAfter, time.Minute)
 	}
 	return o.host.opt.IdleAfter
