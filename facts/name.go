@@ -2,8 +2,10 @@ package facts
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/mahati-host/mahati/narad"
 )
 
@@ -98,6 +100,11 @@ type Decided struct {
 	Reason      string          `json:"reason,omitzero"`
 }
 
+// Names reports whether the decision is for a member.
+func (d Decided) Names(requestID string) bool {
+	return slices.ContainsFunc(d.Members, func(m MemberDecided) bool { return m.RequestID == requestID })
+}
+
 // MemberDecided is the decision of one member.
 type MemberDecided struct {
 	RequestID string `json:"requestId"`
@@ -137,7 +144,7 @@ func Run(rootRunID, runID, name string, payload any) *narad.Custom {
 }
 
 func value(payload any) narad.Raw {
-	data, err := json.Marshal(payload, json.Deterministic(true))
+	data, err := Value(payload)
 	if err != nil {
 		panic("facts: a payload of this package is always JSON: " + err.Error())
 	}
@@ -158,9 +165,10 @@ func Read[T any](rec narad.Record, name string) (T, bool) {
 	return payload, true
 }
 
-// Value returns a payload as it stands in a fact.
+// Value returns a payload as it stands in a fact. Bytes that are no text, which an
+// agent may have given, are replaced.
 func Value(payload any) (narad.Raw, error) {
-	data, err := json.Marshal(payload, json.Deterministic(true))
+	data, err := json.Marshal(payload, json.Deterministic(true), jsontext.AllowInvalidUTF8(true))
 	if err != nil {
 		return nil, fmt.Errorf("encode a payload: %w", err)
 	}

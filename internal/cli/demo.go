@@ -56,10 +56,14 @@ func (c demoCommand) Run(ctx context.Context, a *app) (err error) {
 	d := &demo{app: a, yes: c.Yes, stage: stage{home: home}, screen: &screen{console: a.out}}
 	d.teller = newTeller(d.screen, nil, a.namer(home))
 	defer func() { err = errors.Join(err, d.close()) }()
-	if err := d.perform(ctx); err != nil {
-		return err
+	if err = d.perform(ctx); err == nil {
+		err = d.judge(ctx)
 	}
-	return d.judge(ctx)
+	if ctx.Err() != nil {
+		fmt.Fprintln(a.Stderr, "left the demo; its host is ended")
+		return &fault{code: exitDetached}
+	}
+	return err
 }
 
 // prepare makes the home, and says how to take it away again.
@@ -128,12 +132,12 @@ func (s *stage) stop() error {
 	return host.stop()
 }
 
-// close ends the host if it still runs.
+// close ends the host if it still runs, and with it what its tools run.
 func (s *stage) close() error {
 	if s.host == nil {
 		return nil
 	}
-	return s.kill()
+	return s.stop()
 }
 
 // connect returns a client with the token of the home. It is patient with a host that

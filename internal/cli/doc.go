@@ -5,8 +5,8 @@
 //
 // [Main] performs one command and returns its exit code: 0 when it did what was asked,
 // 1 when it failed or what it looked at is not sound, 2 when it was called wrongly or
-// its input could not be read, 4 when the store of a host broke, 130 when a run was
-// left with Ctrl-C. What a program may read is on standard output, everything that is
+// its input could not be read, 4 when the store of a host broke, 130 when a run or
+// the demo was left with Ctrl-C. What a program may read is on standard output, everything that is
 // said to a person besides is on standard error, and each error says what to do next.
 //
 // # Invariants

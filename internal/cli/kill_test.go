@@ -69,7 +69,7 @@ type ordeal struct {
 }
 
 // mostFacts is about how many facts a round has.
-const mostFacts = 75
+const mostFacts = 50
 
 func (o *ordeal) choose() {
 	o.killAfter = o.random.IntN(mostFacts)

@@ -12,7 +12,7 @@ import (
 
 type lsCommand struct {
 	hostFlags
-	State string `placeholder:"STATE" help:"Only idle, running, waiting or archived ones. Otherwise all that the host lists."`
+	State string `enum:"idle,running,waiting,archived,any" default:"any" placeholder:"STATE" help:"Only idle, running, waiting or archived ones. Otherwise all that the host lists."`
 	JSON  bool   `name:"json" help:"Print one JSON object a line."`
 }
 
@@ -28,7 +28,11 @@ func (c lsCommand) Run(ctx context.Context, a *app) error {
 	if !c.JSON {
 		fmt.Fprintln(table, "SESSION\tSTATE\tAGENT\tUPDATED\tTITLE")
 	}
-	for s, err := range host.Sessions(ctx, client.SessionQuery{State: c.State}) {
+	query := client.SessionQuery{}
+	if c.State != "any" {
+		query.State = c.State
+	}
+	for s, err := range host.Sessions(ctx, query) {
 		if err != nil {
 			return err
 		}

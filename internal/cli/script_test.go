@@ -35,6 +35,7 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Setup: func(e *testscript.Env) error {
+			e.Setenv("GORACE", os.Getenv("GORACE"))
 			e.Setenv("HOME", e.WorkDir)
 			e.Setenv("MAHATI_HOME", filepath.Join(e.WorkDir, "home"))
 			e.Setenv("MAHATI_WORKSPACES_ROOTS", e.WorkDir)
@@ -104,7 +105,7 @@ func (h *scriptHost) start(ts *testscript.TestScript, args []string) {
 	cmd := exec.Command(program, append([]string{"serve", "--json"}, args...)...)
 	cmd.Args[0] = "mahati"
 	cmd.Dir, cmd.Stderr = ts.MkAbs("."), log
-	for _, name := range []string{"HOME", "PATH", "MAHATI_HOME", "MAHATI_WORKSPACES_ROOTS", "MAHATI_LISTEN", "MAHATI_STORAGE_RESERVE", "MAHATI_LOG_LEVEL"} {
+	for _, name := range []string{"HOME", "PATH", "MAHATI_HOME", "MAHATI_WORKSPACES_ROOTS", "MAHATI_LISTEN", "MAHATI_STORAGE_RESERVE", "MAHATI_LOG_LEVEL", "GORACE"} {
 		if value := ts.Getenv(name); value != "" {
 			cmd.Env = append(cmd.Env, name+"="+value)
 		}
@@ -127,6 +128,7 @@ func (h *scriptHost) start(ts *testscript.TestScript, args []string) {
 		ts.Fatalf("host start: the ready line is %s", line)
 	}
 	ts.Setenv("URL", ready.URL)
+	ts.Setenv("ADDRESS", strings.TrimPrefix(ready.URL, "http://"))
 }
 
 func (h *scriptHost) end(ts *testscript.TestScript, signal os.Signal) error {
@@ -215,8 +217,9 @@ func TestSecretsStayHidden(t *testing.T) {
 	if err := host.Start(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
-		t.Fatalf("the host did not start: %v\n%s", err, log.String())
+	ready, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil || !regexp.MustCompile(`^mahati serves http://127\.0\.0\.1:\d+, home /.+/home\n$`).MatchString(ready) {
+		t.Fatalf("the host did not start: it printed %q, %v\n%s", ready, err, log.String())
 	}
 	made, err := mahati("token", "create", "--name", "phone", "--role", "drive,observe").Output()
 	if err != nil {

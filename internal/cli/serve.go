@@ -56,7 +56,10 @@ func (c serveCommand) Run(ctx context.Context, a *app) error {
 	}
 	defer release()
 	d, err := daemon.Start(ctx, cfg, daemon.Options{Version: a.version(), Logger: a.logger(cfg.Log)})
-	if err != nil {
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil // it was ended before it served
+	case err != nil:
 		return startFault(err, cfg)
 	}
 	return errors.Join(c.serve(ctx, a, d), d.Close())

@@ -17,6 +17,7 @@ import (
 	"github.com/mahati-host/mahati/internal/config"
 	"github.com/mahati-host/mahati/internal/feed"
 	"github.com/mahati-host/mahati/internal/host"
+	"github.com/mahati-host/mahati/internal/index"
 	"github.com/mahati-host/mahati/internal/journal"
 	"github.com/mahati-host/mahati/internal/journal/pebble"
 	"github.com/mahati-host/mahati/internal/server"
@@ -157,6 +158,10 @@ func (d *Daemon) listen(o Options, tokens *access.Store) error {
 	naradhttp.New(d.host, streams, naradhttp.Options{
 		Version: o.Version, Heartbeat: d.cfg.Streams.Heartbeat, MaxLag: uint64(d.cfg.Streams.MaxLag),
 		Page: d.cfg.History.Page,
+		ActorName: func(id string) (string, bool) {
+			t, err := tokens.Lookup(id)
+			return t.Name, err == nil
+		},
 	}).Register(mux)
 	edge, err := server.New(server.Routes(mux), tokens, access.NewCookies(tokens, access.CookieOptions{}), streams, server.Options{
 		Recovering: func() bool { return !d.host.Ready() && d.Err() == nil }, Ready: d.notReady, Logger: d.log,
@@ -277,7 +282,7 @@ func Verify(ctx context.Context, cfg config.Config, progress func(journal.Verify
 		return report, fmt.Errorf("open store: %w", err)
 	}
 	defer closeInto(&err, j)
-	return j.Verify(ctx, journal.VerifyOptions{Progress: progress, Derive: derive})
+	return j.Verify(ctx, journal.VerifyOptions{Progress: progress, Derive: index.Deriver})
 }
 
 func closeInto(err *error, c io.Closer) { *err = errors.Join(*err, c.Close()) }

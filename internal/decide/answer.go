@@ -48,6 +48,8 @@ const (
 	RefusedStopped Refusal = "stopped"
 	RefusedEnded   Refusal = "ended"
 	RefusedInvalid Refusal = "invalid"
+	// RefusedTooLarge is given by the owner: no fact may hold the value (R7).
+	RefusedTooLarge Refusal = "too_large"
 )
 
 func refuse(s Status, detail string) Answer { return Answer{Status: s, Detail: detail} }

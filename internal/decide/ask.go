@@ -23,6 +23,9 @@ const (
 	reasonAsked   = "interrupt"
 )
 
+// permissionWords are the actions of permissions (R11).
+var permissionWords = []string{actionApprove, "approve_always", actionDeny, "deny_always", "stop"}
+
 // Ruling is what a rule of the policy says instead of a person.
 type Ruling struct {
 	Rule     string
@@ -46,12 +49,15 @@ type Permit struct {
 }
 
 func (p Permit) propose(d *draft) Answer {
-	run, answer, ok := d.open(p.RunID, true)
+	run, answer, ok := d.starting(p.RunID)
 	if !ok {
 		return answer
 	}
-	if t, known := d.state.Tool(p.ToolCallID); !known || !t.Open || t.RunID != p.RunID {
-		return refuseRecord(RefusedInvalid, "no such tool call is open in the run")
+	if _, refusal, ok := d.tool(p.ToolCallID, p.RunID); !ok {
+		return refusal
+	}
+	if refusal, ok := d.mayStartRun(); !ok {
+		return refusal
 	}
 	gate := &narad.RunStarted{
 		ParentRunID: p.RunID, ParentToolCallID: p.ToolCallID, ClientExecutorID: run.ClientExecutorID,
@@ -144,19 +150,56 @@ type Question struct {
 	Free        bool     `json:"free,omitzero"`
 }
 
-// maxMembers bounds a pack (R12).
+// maxMembers bounds a pack (R12), and the questions that are asked together.
 const maxMembers = 32
 
+// check says what is wrong with an ask, "" for nothing.
+func (a Ask) check() string {
+	switch {
+	case len(a.Members) > maxMembers, len(a.Questions) > maxMembers:
+		return "too many things are asked at once"
+	case len(a.Members) > 0 && len(a.Questions) > 0:
+		return "a question has no members"
+	case len(a.Members) > 0:
+		return a.checkPack()
+	}
+	return ""
+}
+
+// checkPack demands members that can be told apart, and actions of which the fold of
+// their decisions is always one (R12).
+func (a Ask) checkPack() string {
+	seen := map[string]bool{"": true}
+	for _, m := range a.Members {
+		if seen[m.RequestID] {
+			return "each member needs an id of its own"
+		}
+		seen[m.RequestID] = true
+	}
+	if !slices.Contains(a.Actions, actionApprove) || !slices.Contains(a.Actions, actionDeny) {
+		return "a pack offers approve and deny"
+	}
+	for _, word := range a.Actions {
+		if !slices.Contains(permissionWords, word) {
+			return "a pack offers the words of permissions alone"
+		}
+	}
+	return ""
+}
+
 func (a Ask) propose(d *draft) Answer {
-	run, answer, ok := d.open(a.RunID, true)
+	run, answer, ok := d.starting(a.RunID)
 	if !ok {
 		return answer
 	}
-	if run.State != session.Running || len(a.Members) > maxMembers {
-		return refuseRecord(RefusedInvalid, "the run cannot ask now, or asks too many things at once")
+	if wrong := a.check(); wrong != "" {
+		return refuseRecord(RefusedInvalid, wrong)
 	}
 	d.closeText(run)
 	if len(a.Questions) > 0 {
+		if len(d.state.OpenTools(a.RunID)) >= maxOpenTools {
+			return refuseRecord(RefusedInvalid, "too many tool calls are open")
+		}
 		a = a.question()
 		call := &narad.ToolCallStarted{
 			ToolCallID: a.ToolCallID, ToolName: askUser, Executor: narad.ExecutorBackend, Args: a.Input,
@@ -249,9 +292,15 @@ func (a Ask) input() (narad.Raw, error) {
 }
 
 // Await says whether an interrupt of the session is still open: accepted if it is.
-type Await struct{ InterruptID string }
+type Await struct {
+	RunID       string
+	InterruptID string
+}
 
 func (a Await) propose(d *draft) Answer {
+	if _, answer, ok := d.open(a.RunID); !ok {
+		return answer
+	}
 	if i, known := d.state.Interrupt(a.InterruptID); known && i.Open {
 		return Answer{Status: Accepted, RequestID: a.InterruptID}
 	}

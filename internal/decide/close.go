@@ -23,7 +23,7 @@ type closing struct {
 // The ways to close.
 func stoppedClosing() closing {
 	return closing{
-		reason: "stopped", outcome: narad.OutcomeCancelled, code: "stopped",
+		reason: ReasonStopped, outcome: narad.OutcomeCancelled, code: "stopped",
 		nested: func() narad.Authority { return &narad.RunCancelled{Code: "stopped"} },
 	}
 }
@@ -44,6 +44,9 @@ func restartedClosing() closing {
 		},
 	}
 }
+
+// ReasonStopped is the reason of an interrupt that expired because its run was stopped.
+const ReasonStopped = "stopped"
 
 const (
 	outcomeUnknown    = "outcome_unknown"
@@ -92,21 +95,44 @@ func (d *draft) below(run session.Run, above string) bool {
 
 // closeRun closes what is open in one run, in the one order of R14 and R15.
 func (d *draft) closeRun(run session.Run, how closing, terminal narad.Authority) {
-	if i, open := d.state.OpenInterrupt(run.RunID); open {
-		d.in(run, &narad.InterruptResolved{
-			InterruptID: i.InterruptID, WaitID: i.WaitID, Decision: narad.DecisionExpired, Reason: how.reason,
-			Members: expiredMembers(i, d.desk.Votes[i.InterruptID]),
-		})
-	}
-	if run.State == session.Paused {
-		d.in(run, &narad.RunResumed{WaitID: run.OpenWaitID})
-	}
+	d.closePause(run, how)
 	for _, t := range d.state.OpenTools(run.RunID) {
 		d.in(run, d.finish(t, how.outcome, narad.Raw("null"), how.code, how.message))
 	}
 	d.closeText(run)
 	d.endProgress(run)
 	d.in(run, terminal)
+}
+
+// closePause lets what the run waits for expire, and resumes it.
+func (d *draft) closePause(run session.Run, how closing) {
+	if i, open := d.state.OpenInterrupt(run.RunID); open {
+		who, _ := facts.Value(hostActor)
+		d.in(run, &narad.InterruptResolved{
+			InterruptID: i.InterruptID, WaitID: i.WaitID, Decision: narad.DecisionExpired, Reason: how.reason,
+			Members: expiredMembers(i), Actor: who,
+		})
+	}
+	if run.State == session.Paused {
+		d.in(run, &narad.RunResumed{WaitID: run.OpenWaitID})
+	}
+}
+
+// closeQuestion closes what a run has asked, and what is there only to ask: its gate,
+// or the call of a question. The run itself goes on to its end.
+func (d *draft) closeQuestion(run session.Run, how closing) {
+	i, open := d.state.OpenInterrupt(run.RunID)
+	if !open {
+		return
+	}
+	d.closePause(run, how)
+	if d.gate(run) {
+		d.in(run, how.nested())
+		return
+	}
+	if t, asked := d.askedBy(i); asked {
+		d.in(run, d.finish(t, how.outcome, narad.Raw("null"), how.code, how.message))
+	}
 }
 
 // closeText completes a run's messages and reasoning.
@@ -159,8 +185,11 @@ type Ending struct {
 
 func (e Ended) propose(d *draft) Answer {
 	run, open := d.run(e.RunID)
-	if !open {
+	switch {
+	case !open:
 		return refuseRecord(RefusedEnded, "the run has ended")
+	case run.ParentRunID != "":
+		return refuseRecord(RefusedInvalid, "a nested run does not end the one above it")
 	}
 	d.closing = true
 	how, terminal := endedClosing(), e.Ending.terminal()
@@ -171,9 +200,10 @@ func (e Ended) propose(d *draft) Answer {
 	return Answer{Status: Accepted, RunID: e.RunID}
 }
 
-// endRoot ends a root run and starts the next message, unless the stop parks it.
+// endRoot ends a root run and starts the next message, unless the stop parks it. The
+// next run keeps the place of this one; where there is none it waits for one.
 func (d *draft) endRoot(run session.Run, how closing, terminal narad.Authority) {
-	next := !run.StopRequested && len(d.desk.Queue) > 0
+	next := !run.StopRequested && len(d.desk.Queue) > 0 && d.env.MayStart
 	if !next {
 		facts.SetStatus(terminal.Envelope(), facts.Running, d.restStatus())
 	}

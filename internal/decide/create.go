@@ -2,11 +2,16 @@ package decide
 
 import "github.com/mahati-host/mahati/facts"
 
-// Create makes a session (R8). The same id again is already_applied.
+// Create makes a session (R8). The same id again is already_applied, unless it is that
+// of a session elsewhere.
 type Create struct{ Payload facts.Created }
 
 func (c Create) propose(d *draft) Answer {
-	if d.desk.Exists() {
+	switch {
+	case !d.desk.Exists():
+	case d.desk.Created.WorkspaceID != c.Payload.WorkspaceID:
+		return refuse(Conflict, "the id was given to another session")
+	default:
 		return Answer{Status: AlreadyApplied}
 	}
 	d.add(facts.Session(facts.SessionCreated, c.Payload))
@@ -45,6 +50,9 @@ func (Restore) propose(d *draft) Answer {
 }
 
 // busy reports whether something is active or waits.
-func (d *draft) busy() bool {
-	return d.state.ActiveRootRunID() != "" || d.state.ActiveWorkflowID() != "" || len(d.desk.Queue) > 0
+func (d *draft) busy() bool { return d.executing() || len(d.desk.Queue) > 0 }
+
+// executing reports whether a top-level execution is active.
+func (d *draft) executing() bool {
+	return d.state.ActiveRootRunID() != "" || d.state.ActiveWorkflowID() != ""
 }

@@ -26,24 +26,31 @@ type Env struct {
 	// CommandID and InputID are recorded on every fact that the command causes (R1).
 	CommandID string
 	InputID   string
-	// MayStart says that a place among the running agents is free.
+	// MayStart says that a run may start now: the session has a place among the running
+	// agents, and there is room to write.
 	MayStart bool
 	// CanSteer says that the running agent takes messages during a run.
 	CanSteer bool
 	// QueueLimit bounds the waiting messages of a session.
 	QueueLimit int
-	// Run tells the state of a run that is no longer open, and Interrupt the row of one
-	// that is closed. They may be nil for commands that need neither.
+	// Run tells the state of a run that is no longer open, and Interrupt how an
+	// interrupt was closed. They may be nil for commands that need neither.
 	Run       func(runID string) (session.RunState, bool)
 	Interrupt func(interruptID string) (Closed, bool)
 	// Message tells whether a message with that id was recorded.
 	Message func(messageID string) bool
 }
 
+// Withdrawn is the state of a run that was withdrawn before it started. No fact has
+// it: a run that did not start is in no state.
+const Withdrawn session.RunState = "withdrawn"
+
 // Closed is how an interrupt was closed.
 type Closed struct {
 	Decision        string
 	SessionSequence int64
+	// Members holds the decision of each member of a pack.
+	Members map[string]string
 }
 
 // Outcome is what a command leads to.
@@ -95,7 +102,7 @@ func (d *draft) in(r session.Run, f narad.Authority) {
 	d.add(f)
 }
 
-// run returns an open run, or the answer that says why there is none.
+// run returns an open run.
 func (d *draft) run(id string) (session.Run, bool) {
 	r, ok := d.state.Run(id)
 	return r, ok && !r.State.Ended()

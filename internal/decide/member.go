@@ -46,7 +46,7 @@ func (m member) decided(decision string) narad.MemberDecision {
 
 // expiredMembers lets the members of a pack expire, all of them, so that the fold
 // holds: a vote that was not yet a decision goes with its question.
-func expiredMembers(i session.Interrupt, votes map[string]string) []narad.MemberDecision {
+func expiredMembers(i session.Interrupt) []narad.MemberDecision {
 	var list []narad.MemberDecision
 	for _, m := range membersOf(i) {
 		list = append(list, m.decided(narad.DecisionExpired))

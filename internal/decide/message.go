@@ -15,6 +15,10 @@ const (
 	WhenBusySteer  WhenBusy = "steer"
 )
 
+// maxContent bounds a message as it stands in a fact, so that a message that could be
+// queued can also be recorded.
+const maxContent = 480_000
+
 // Message is what a person says: it starts a run, waits for one, or steers one.
 type Message struct {
 	// MessageID is the client's choice, or empty.
@@ -26,15 +30,8 @@ type Message struct {
 }
 
 func (m Message) propose(d *draft) Answer {
-	switch {
-	case !d.desk.Exists():
-		return refuse(NotFound, "no such session")
-	case d.desk.Archived:
-		return refuse(Conflict, "the session is archived")
-	case m.Attachments > 0:
-		return refuse(Rejected, "no such attachment")
-	case m.Content == "":
-		return refuse(Rejected, "content is empty")
+	if answer, ok := m.check(d); !ok {
+		return answer
 	}
 	if m.MessageID == "" {
 		m.MessageID = d.env.NewID()
@@ -50,18 +47,39 @@ func (m Message) propose(d *draft) Answer {
 	return Answer{Status: Accepted, RunID: q.RunID}
 }
 
+// check refuses what no state of a session would take.
+func (m Message) check(d *draft) (Answer, bool) {
+	switch {
+	case !d.desk.Exists():
+		return refuse(NotFound, "no such session"), false
+	case d.desk.Archived:
+		return refuse(Conflict, "the session is archived"), false
+	case m.Attachments > 0:
+		return refuse(Rejected, "no such attachment"), false
+	case m.Content == "":
+		return refuse(Rejected, "content is empty"), false
+	case len(narad.Quote(m.Content)) > maxContent:
+		return refuse(Rejected, "content is too large"), false
+	case m.MessageID != "" && d.env.Message != nil && d.env.Message(m.MessageID):
+		return refuse(Conflict, "the id is that of another message"), false
+	}
+	return Answer{}, true
+}
+
 func (m Message) whileBusy(d *draft) Answer {
 	active := d.state.ActiveRootRunID()
-	switch m.WhenBusy {
-	case WhenBusyReject:
+	switch {
+	case m.WhenBusy == WhenBusyReject && active == "":
+		return refuse(Conflict, "other messages are waiting")
+	case m.WhenBusy == WhenBusyReject:
 		return Answer{Status: Conflict, Detail: "a run is active", RunID: active}
-	case WhenBusySteer:
+	case m.WhenBusy == WhenBusySteer:
 		return m.steer(d, active)
 	}
 	answer := d.enqueue(facts.Queued{
 		MessageID: m.MessageID, RunID: d.env.NewID(), Kind: facts.FollowUp, Content: m.Content,
 	})
-	if answer.Status.Accepted() && active == "" && d.env.MayStart {
+	if answer.Status.Accepted() && !d.executing() && d.env.MayStart {
 		d.startNext(false) // a new message moves a parked queue (R16)
 	}
 	return answer
@@ -70,7 +88,7 @@ func (m Message) whileBusy(d *draft) Answer {
 func (m Message) steer(d *draft, active string) Answer {
 	run, ok := d.run(active)
 	switch {
-	case !ok || d.desk.Stopping == active:
+	case !ok || run.StopRequested:
 		return Answer{Status: Conflict, Detail: "no run can be steered", RunID: active}
 	case !d.env.CanSteer:
 		return Answer{Status: Unsupported, Detail: "this agent takes no message during a run", RunID: active}
@@ -86,7 +104,21 @@ func (d *draft) enqueue(q facts.Queued) Answer {
 	if len(d.desk.Queue) >= d.env.QueueLimit {
 		return refuse(Conflict, "the queue of the session is full")
 	}
-	d.add(facts.Session(facts.InputQueued, q))
+	fact := facts.Session(facts.InputQueued, q)
+	if !d.busy() {
+		facts.SetStatus(&fact.Event, facts.Idle, facts.Waiting)
+	}
+	d.add(fact)
+	return Answer{Status: Accepted, RunID: q.RunID}
+}
+
+// withdraw takes a message out of the queue.
+func (d *draft) withdraw(q facts.Queued) Answer {
+	fact := facts.Session(facts.InputWithdrawn, facts.Withdrawn{MessageID: q.MessageID, RunID: q.RunID})
+	if !d.executing() && len(d.desk.Queue) == 1 {
+		facts.SetStatus(&fact.Event, facts.Waiting, facts.Idle)
+	}
+	d.add(fact)
 	return Answer{Status: Accepted, RunID: q.RunID}
 }
 
@@ -109,18 +141,11 @@ func (d *draft) start(q facts.Queued, carried bool) {
 	d.add(run, prompt)
 }
 
-// startNext begins the run of the first waiting message, which may be one that this
-// draft has just added.
+// startNext begins the run of the first waiting message. A message is added to an empty
+// queue only where nothing can start, so the first is always one of the desk's.
 func (d *draft) startNext(carried bool) {
 	if len(d.desk.Queue) > 0 {
 		d.start(d.desk.Queue[0], carried)
-		return
-	}
-	for _, f := range d.facts {
-		if q, ok := facts.Read[facts.Queued](f, facts.InputQueued); ok {
-			d.start(q, carried)
-			return
-		}
 	}
 }
 
@@ -137,7 +162,7 @@ func (d *draft) restStatus() string {
 type StartNext struct{}
 
 func (StartNext) propose(d *draft) Answer {
-	if d.state.ActiveRootRunID() != "" || len(d.desk.Queue) == 0 || d.desk.Parked || !d.env.MayStart {
+	if d.executing() || len(d.desk.Queue) == 0 || d.desk.Parked || !d.env.MayStart {
 		return Answer{Status: AlreadyApplied}
 	}
 	d.startNext(false)

@@ -18,9 +18,17 @@ type StartRun struct {
 }
 
 func (s StartRun) propose(d *draft) Answer {
-	parent, answer, ok := d.open(s.ParentRunID, true)
+	parent, answer, ok := d.starting(s.ParentRunID)
 	if !ok {
 		return answer
+	}
+	if refusal, ok := d.mayStartRun(); !ok {
+		return refusal
+	}
+	if s.ParentToolCallID != "" {
+		if _, refusal, ok := d.tool(s.ParentToolCallID, s.ParentRunID); !ok {
+			return refusal
+		}
 	}
 	start := &narad.RunStarted{
 		ParentRunID: parent.RunID, ParentToolCallID: s.ParentToolCallID,
@@ -44,7 +52,7 @@ type EndRun struct {
 }
 
 func (e EndRun) propose(d *draft) Answer {
-	run, answer, ok := d.open(e.RunID, false)
+	run, answer, ok := d.open(e.RunID)
 	if !ok {
 		return answer
 	}

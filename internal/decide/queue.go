@@ -3,6 +3,7 @@ package decide
 import (
 	"github.com/mahati-host/mahati/facts"
 	"github.com/mahati-host/mahati/narad"
+	"github.com/mahati-host/mahati/narad/session"
 )
 
 // Release lets a parked queue move again (R16).
@@ -32,13 +33,32 @@ func (w Withdraw) propose(d *draft) Answer {
 	}
 	q, waiting := d.desk.Queued(w.RunID)
 	if !waiting {
-		if _, active := d.run(w.RunID); active {
-			return Answer{Status: Conflict, RunID: w.RunID, Detail: "the run has started"}
-		}
-		return refuse(NotFound, "no message of that run is waiting")
+		return w.late(d)
 	}
-	d.add(facts.Session(facts.InputWithdrawn, facts.Withdrawn{MessageID: q.MessageID, RunID: q.RunID}))
-	return Answer{Status: Accepted, RunID: w.RunID}
+	return d.withdraw(q)
+}
+
+// late answers for a run that does not wait.
+func (w Withdraw) late(d *draft) Answer {
+	if _, open := d.run(w.RunID); open {
+		return Answer{Status: Conflict, RunID: w.RunID, Detail: "the run has started"}
+	}
+	switch state, known := d.endedRun(w.RunID); {
+	case !known:
+		return refuse(NotFound, "no message of that run is waiting")
+	case state == Withdrawn:
+		return Answer{Status: AlreadyApplied, RunID: w.RunID}
+	default:
+		return Answer{Status: Conflict, RunID: w.RunID, Detail: "the run " + terminalWord(state)}
+	}
+}
+
+// endedRun tells the state of a run that is no longer open, or never started.
+func (d *draft) endedRun(id string) (session.RunState, bool) {
+	if d.env.Run == nil {
+		return "", false
+	}
+	return d.env.Run(id)
 }
 
 // Redact replaces what is shown of a message (R24).

@@ -1,6 +1,8 @@
 package decide
 
 import (
+	"slices"
+
 	"github.com/mahati-host/mahati/facts"
 	"github.com/mahati-host/mahati/narad"
 	"github.com/mahati-host/mahati/narad/session"
@@ -9,17 +11,55 @@ import (
 // The records of an agent: what it tells of a run is a command like any other, and is
 // refused where the state does not allow it.
 
-// open returns the run that a record is about. starting says that the record begins
-// something, which a stop forbids.
-func (d *draft) open(runID string, starting bool) (session.Run, Answer, bool) {
+// open returns the open run that a record is about. A gate run is the host's own, and
+// holds nothing but its question (R10).
+func (d *draft) open(runID string) (session.Run, Answer, bool) {
 	run, ok := d.run(runID)
 	switch {
 	case !ok:
 		return run, refuseRecord(RefusedEnded, "the run has ended"), false
-	case starting && d.state.Stopped(runID):
-		return run, refuseRecord(RefusedStopped, "a stop was requested"), false
+	case d.gate(run):
+		return run, refuseRecord(RefusedInvalid, "nothing is told in a gate run"), false
 	}
 	return run, Answer{Status: Accepted, RunID: runID}, true
+}
+
+// starting is open for a record that begins something: a stop forbids it, and so does a
+// pause (§6.2).
+func (d *draft) starting(runID string) (session.Run, Answer, bool) {
+	run, answer, ok := d.open(runID)
+	switch {
+	case !ok:
+	case d.state.Stopped(runID):
+		return run, refuseRecord(RefusedStopped, "a stop was requested"), false
+	case run.State != session.Running:
+		return run, refuseRecord(RefusedInvalid, "the run is paused"), false
+	}
+	return run, answer, ok
+}
+
+// What may be open in a session at once, so that all of it can be closed in one batch.
+const (
+	maxOpenRuns   = 96
+	maxOpenTools  = 256 // in one run
+	maxActivities = 96  // of one run, under way
+)
+
+// mayStartRun refuses a run that could not be closed with all others.
+func (d *draft) mayStartRun() (Answer, bool) {
+	if len(d.state.OpenRuns()) >= maxOpenRuns {
+		return refuseRecord(RefusedInvalid, "too many runs are open"), false
+	}
+	return Answer{}, true
+}
+
+// tool returns an open tool call of a run.
+func (d *draft) tool(id, runID string) (session.Tool, Answer, bool) {
+	t, known := d.state.Tool(id)
+	if !known || !t.Open || t.RunID != runID {
+		return t, refuseRecord(RefusedInvalid, "no such tool call is open in the run"), false
+	}
+	return t, Answer{}, true
 }
 
 // scope is where the text of a run belongs (R9).
@@ -35,14 +75,17 @@ type Say struct {
 	RunID     string
 	MessageID string
 	Text      string
+	// Last says that the run ends with it, so that it may use the last of the space.
+	Last bool
 }
 
 func (s Say) propose(d *draft) Answer {
-	run, answer, ok := d.open(s.RunID, false)
+	run, answer, ok := d.open(s.RunID)
 	if !ok {
 		return answer
 	}
-	if !contains(d.state.OpenMessages(s.RunID), s.MessageID) {
+	d.closing = s.Last
+	if !slices.Contains(d.state.OpenMessages(s.RunID), s.MessageID) {
 		d.in(run, &narad.MessageTextStarted{MessageID: s.MessageID, Role: narad.RoleAssistant, MessageScope: scope(run)})
 	}
 	d.in(run, &narad.MessageTextDelta{MessageID: s.MessageID, Delta: s.Text})
@@ -55,15 +98,17 @@ type Think struct {
 	RunID     string
 	MessageID string
 	Text      string
+	Last      bool // as in Say
 }
 
 func (t Think) propose(d *draft) Answer {
-	run, answer, ok := d.open(t.RunID, false)
+	run, answer, ok := d.open(t.RunID)
 	if !ok {
 		return answer
 	}
+	d.closing = t.Last
 	id := "reasoning:" + t.MessageID // R4
-	if !contains(d.state.OpenReasoning(t.RunID), id) {
+	if !slices.Contains(d.state.OpenReasoning(t.RunID), id) {
 		d.in(run, &narad.ReasoningStarted{ReasoningID: id, MessageID: t.MessageID})
 	}
 	d.in(run, &narad.ReasoningDelta{ReasoningID: id, Delta: t.Text})
@@ -74,7 +119,7 @@ func (t Think) propose(d *draft) Answer {
 type EndMessage struct{ RunID string }
 
 func (e EndMessage) propose(d *draft) Answer {
-	run, answer, ok := d.open(e.RunID, false)
+	run, answer, ok := d.open(e.RunID)
 	if !ok {
 		return answer
 	}
@@ -102,9 +147,12 @@ type Progress struct {
 }
 
 func (p Progress) propose(d *draft) Answer {
-	run, answer, ok := d.open(p.RunID, false)
+	run, answer, ok := d.open(p.RunID)
 	if !ok {
 		return answer
+	}
+	if p.Status == narad.ProgressActive && len(d.state.ActiveProgress(p.RunID)) >= maxActivities {
+		return refuseRecord(RefusedInvalid, "too many activities are under way")
 	}
 	d.in(run, &narad.ProgressRecorded{
 		ProgressID: p.ProgressID, Category: p.Category, Label: p.Label, Detail: p.Detail,
@@ -121,7 +169,7 @@ type Custom struct {
 }
 
 func (c Custom) propose(d *draft) Answer {
-	run, answer, ok := d.open(c.RunID, false)
+	run, answer, ok := d.open(c.RunID)
 	if !ok {
 		return answer
 	}
@@ -131,23 +179,19 @@ func (c Custom) propose(d *draft) Answer {
 
 // Remember records how the agent finds its session again.
 type Remember struct {
+	RunID string
 	Agent string
 	Ref   string
 }
 
 func (r Remember) propose(d *draft) Answer {
-	if d.desk.Ref == r.Ref {
-		return Answer{Status: AlreadyApplied}
+	_, answer, ok := d.open(r.RunID)
+	switch {
+	case !ok:
+		return answer
+	case d.desk.Ref == r.Ref:
+		return Answer{Status: AlreadyApplied, RunID: r.RunID}
 	}
-	d.add(facts.Session(facts.AgentRemembered, facts.Remembered(r)))
-	return Answer{Status: Accepted}
-}
-
-func contains(list []string, s string) bool {
-	for _, t := range list {
-		if t == s {
-			return true
-		}
-	}
-	return false
+	d.add(facts.Session(facts.AgentRemembered, facts.Remembered{Agent: r.Agent, Ref: r.Ref}))
+	return answer
 }

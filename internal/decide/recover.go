@@ -24,6 +24,7 @@ func (r Recover) propose(d *draft) Answer {
 	d.closing = true
 	if r.Resumes && !run.StopRequested {
 		d.finishUnknown()
+		d.completeText()
 		if len(d.facts) == 0 {
 			return Answer{Status: AlreadyApplied, RunID: id}
 		}
@@ -48,6 +49,14 @@ func (d *draft) finishUnknown() {
 			}
 			d.in(run, d.finish(t, how.outcome, narad.Raw("null"), how.code, how.message))
 		}
+	}
+}
+
+// completeText completes what the dead host was told and will not be told the rest of:
+// an agent that goes on begins a new message.
+func (d *draft) completeText() {
+	for _, run := range d.state.OpenRuns() {
+		d.closeText(run)
 	}
 }
 

@@ -65,13 +65,31 @@ func (r Resolve) closed(d *draft) Answer {
 		Status: Conflict, Decision: was.Decision, RequestID: r.InterruptID,
 		SessionSequence: was.SessionSequence, Detail: "the interrupt was decided before",
 	}
+	if own, all := r.ofMembers(was); len(r.Members) > 0 && all {
+		answer.Decision = own
+	}
 	switch {
 	case was.Decision == narad.DecisionExpired:
 		answer.Status, answer.Detail = Expired, "the interrupt has expired"
-	case was.Decision == r.Decision:
+	case answer.Decision == r.Decision:
 		answer.Status, answer.Detail = AlreadyApplied, ""
 	}
 	return answer
+}
+
+// ofMembers returns what was decided for the members that the command names: its own
+// word if it is that of them all, else the first other one.
+func (r Resolve) ofMembers(was Closed) (decision string, known bool) {
+	for _, id := range r.Members {
+		switch was.Members[id] {
+		case "":
+			return "", false
+		case r.Decision:
+		default:
+			return was.Members[id], true
+		}
+	}
+	return r.Decision, true
 }
 
 // check refuses a decision that was not offered, or that was made on a state of the
@@ -158,7 +176,7 @@ func (r Resolve) vote(d *draft, i session.Interrupt, members []member) Answer {
 			return refuse(Rejected, "no such member")
 		case votes[id] != "" && votes[id] != r.Decision:
 			return Answer{Status: Conflict, Decision: votes[id], RequestID: i.InterruptID, Detail: "the member was decided before"}
-		case votes[id] == "":
+		case votes[id] == "" && !decided.Names(id):
 			decided.Members = append(decided.Members, facts.MemberDecided{RequestID: id, Decision: r.Decision})
 		}
 	}
@@ -184,13 +202,10 @@ func (d *draft) voted(i session.Interrupt, members []member, votes map[string]st
 			settled[n] = m.decided(all[m.RequestID])
 		}
 		d.subject()
-		d.resolve(i, resolution{decision: plain(session.Fold(settled)), reason: r.Reason, members: settled})
+		d.resolve(i, resolution{decision: session.Fold(settled), reason: r.Reason, members: settled})
 	}
 	return Answer{Status: Accepted, Decision: r.Decision, RequestID: i.InterruptID, RunID: i.RunID}
 }
-
-// plain is the word of a fold: the plain one (R12).
-func plain(fold string) string { return fold }
 
 // resolution is how an interrupt ends.
 type resolution struct {
@@ -217,14 +232,21 @@ func (d *draft) resolve(i session.Interrupt, r resolution) {
 	facts.SetAnswers(&resolved.Event, r.answers)
 	d.in(run, resolved)
 	d.in(run, &narad.RunResumed{WaitID: i.WaitID})
-	switch id, _ := i.Input.Field("toolCallId").IsString(); {
-	case d.gate(run):
+	if d.gate(run) {
 		d.in(run, gateEnd(run.StopRequested))
-	case i.Kind == kindQuestion:
-		if t, open := d.state.Tool(id); open && t.Open && t.ToolName == askUser {
-			d.in(run, d.answered(t, r))
-		}
+	} else if t, asked := d.askedBy(i); asked {
+		d.in(run, d.answered(t, r))
 	}
+}
+
+// askedBy returns the open call through which a question was asked.
+func (d *draft) askedBy(i session.Interrupt) (session.Tool, bool) {
+	if i.Kind != kindQuestion {
+		return session.Tool{}, false
+	}
+	id, _ := i.Input.Field("toolCallId").IsString()
+	t, known := d.state.Tool(id)
+	return t, known && t.Open && t.RunID == i.RunID && t.ToolName == askUser
 }
 
 // gateEnd is the terminal of a gate run.
@@ -243,8 +265,11 @@ func (d *draft) answered(t session.Tool, r resolution) *narad.ToolCallFinished {
 	}
 	value, _ := facts.Value(response{r.decision, r.answers})
 	outcome, code := narad.OutcomeSuccess, ""
-	if r.decision == actionDismiss || r.decision == narad.DecisionExpired {
+	switch r.decision {
+	case actionDismiss:
 		outcome, code = narad.OutcomeCancelled, "dismissed"
+	case narad.DecisionExpired:
+		outcome, code = narad.OutcomeCancelled, "expired"
 	}
 	return d.finish(t, outcome, value, code, "")
 }
@@ -272,8 +297,7 @@ func (e Expire) propose(d *draft) Answer {
 // expired; the facts stand all the same.
 func (d *draft) expire(i session.Interrupt) Answer {
 	d.resolve(i, resolution{
-		decision: narad.DecisionExpired, reason: "expired", actor: &facts.Actor{ID: actorHost},
-		members: expiredMembers(i, d.desk.Votes[i.InterruptID]),
+		decision: narad.DecisionExpired, reason: "expired", actor: &hostActor, members: expiredMembers(i),
 	})
 	return Answer{
 		Status: Expired, Decision: narad.DecisionExpired, RequestID: i.InterruptID,
@@ -281,8 +305,8 @@ func (d *draft) expire(i session.Interrupt) Answer {
 	}
 }
 
-// actorHost is who decides what no person and no rule has decided.
-const actorHost = "host"
+// hostActor is who decides what no person and no rule has decided.
+var hostActor = facts.Actor{ID: "host"}
 
 // since returns the milliseconds from a timestamp to now, 0 where the clock jumped.
 func since(at string, now time.Time) int64 {

@@ -1,7 +1,8 @@
 package decide
 
 import (
-	"github.com/mahati-host/mahati/facts"
+	"slices"
+
 	"github.com/mahati-host/mahati/narad"
 	"github.com/mahati-host/mahati/narad/session"
 )
@@ -31,16 +32,17 @@ func (s Stop) propose(d *draft) Answer {
 		return s.stop(d, id)
 	}
 	if q, waiting := d.desk.Queued(id); waiting {
-		d.add(facts.Session(facts.InputWithdrawn, facts.Withdrawn{MessageID: q.MessageID, RunID: q.RunID}))
-		return Answer{Status: Accepted, RunID: id}
+		return d.withdraw(q)
 	}
 	return d.stopEnded(id)
 }
 
-// stop requests the stop of the root run and, in the same batch, of all below it.
+// stop requests the stop of the root run and, in the same batch, of all below it. What
+// somebody was asked is closed at once: a stopped run can use no answer.
 func (s Stop) stop(d *draft, id string) Answer {
 	d.closing = true
-	for _, run := range d.state.OpenRuns() {
+	runs := d.state.OpenRuns()
+	for _, run := range runs {
 		if run.RootRunID != id || run.StopRequested {
 			continue
 		}
@@ -52,20 +54,21 @@ func (s Stop) stop(d *draft, id string) Answer {
 		}
 		d.add(stop)
 	}
+	for _, run := range slices.Backward(runs) {
+		if run.RootRunID == id {
+			d.closeQuestion(run, stoppedClosing())
+		}
+	}
 	return Answer{Status: Accepted, RunID: id}
 }
 
 func (d *draft) stopEnded(id string) Answer {
-	var state session.RunState
-	known := false
-	if d.env.Run != nil {
-		state, known = d.env.Run(id)
-	}
-	switch {
+	switch state, known := d.endedRun(id); {
 	case !known:
 		return refuse(NotFound, "no such run in this session")
-	case state == session.Cancelled:
+	case state == session.Cancelled, state == Withdrawn:
 		return Answer{Status: AlreadyApplied, RunID: id}
+	default:
+		return Answer{Status: Conflict, RunID: id, Detail: "the run " + terminalWord(state)}
 	}
-	return Answer{Status: Conflict, RunID: id, Detail: "the run " + terminalWord(state)}
 }

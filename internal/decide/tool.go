@@ -17,9 +17,12 @@ type StartTool struct {
 }
 
 func (t StartTool) propose(d *draft) Answer {
-	run, answer, ok := d.open(t.RunID, true)
-	if !ok {
+	run, answer, ok := d.starting(t.RunID)
+	switch {
+	case !ok:
 		return answer
+	case len(d.state.OpenTools(t.RunID)) >= maxOpenTools:
+		return refuseRecord(RefusedInvalid, "too many tool calls are open")
 	}
 	d.closeText(run) // what was said before the call stands before it
 	start := &narad.ToolCallStarted{
@@ -44,13 +47,13 @@ type FinishTool struct {
 }
 
 func (t FinishTool) propose(d *draft) Answer {
-	run, answer, ok := d.open(t.RunID, false)
+	run, answer, ok := d.open(t.RunID)
 	if !ok {
 		return answer
 	}
-	tool, known := d.state.Tool(t.ToolCallID)
-	if !known || !tool.Open || tool.RunID != t.RunID {
-		return refuseRecord(RefusedInvalid, "no such tool call is open in the run")
+	tool, refusal, ok := d.tool(t.ToolCallID, t.RunID)
+	if !ok {
+		return refusal
 	}
 	d.in(run, d.finish(tool, t.Outcome, t.Response, t.Code, t.Message))
 	return answer
@@ -60,16 +63,18 @@ func (t FinishTool) propose(d *draft) Answer {
 type ToolOutput struct {
 	RunID  string
 	Output facts.Output
+	Last   bool // as in Say
 }
 
 func (t ToolOutput) propose(d *draft) Answer {
-	run, answer, ok := d.open(t.RunID, false)
+	run, answer, ok := d.open(t.RunID)
 	if !ok {
 		return answer
 	}
-	if tool, known := d.state.Tool(t.Output.ToolCallID); !known || !tool.Open {
-		return refuseRecord(RefusedInvalid, "no such tool call is open in the run")
+	if _, refusal, ok := d.tool(t.Output.ToolCallID, t.RunID); !ok {
+		return refusal
 	}
+	d.closing = t.Last
 	d.in(run, facts.Run(run.RootRunID, run.RunID, facts.ToolOutput, t.Output))
 	return answer
 }

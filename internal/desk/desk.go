@@ -53,10 +53,7 @@ func (s *State) Apply(rec narad.Authority) {
 	case *narad.Custom:
 		s.custom(r)
 	case *narad.RunStarted:
-		s.dequeue(r.RunID)
-		if facts.Gate(&r.Event) {
-			s.openGate(r.RunID)
-		}
+		s.started(r)
 	case *narad.RunStopRequested:
 		if r.TargetRunID == r.RootRunID {
 			s.Stopping = r.RootRunID
@@ -65,6 +62,18 @@ func (s *State) Apply(rec narad.Authority) {
 		s.ended(rec.Envelope())
 	case *narad.InterruptResolved:
 		delete(s.Votes, r.InterruptID)
+	}
+}
+
+// started takes the run's message out of the queue. The first run after a stop moves
+// what waited.
+func (s *State) started(r *narad.RunStarted) {
+	if r.RunID == r.RootRunID {
+		s.dequeue(r.RunID)
+		s.Parked = false
+	}
+	if facts.Gate(&r.Event) {
+		s.openGate(r.RunID)
 	}
 }
 
@@ -108,6 +117,7 @@ func (s *State) custom(c *narad.Custom) {
 	case facts.InputQueued:
 		q, _ := facts.Read[facts.Queued](c, c.Name)
 		s.Queue = append(s.Queue, q)
+		s.Parked = false // a new message moves what a stop has parked (R16)
 	case facts.InputWithdrawn:
 		w, _ := facts.Read[facts.Withdrawn](c, c.Name)
 		s.dequeue(w.RunID)

@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/go-json-experiment/json"
@@ -13,86 +14,135 @@ import (
 	"github.com/mahati-host/mahati/internal/index"
 	"github.com/mahati-host/mahati/internal/journal"
 	"github.com/mahati-host/mahati/narad"
+	"github.com/mahati-host/mahati/narad/session"
 )
 
-// append checks, numbers, encodes and applies the facts one after another, and writes
-// them as one batch. If the guard refuses the first, nothing has happened; after that,
-// and if the journal fails, the owner ends: its state is ahead of the disk.
-func (o *owner) append(ctx context.Context, t *task, outcome decide.Outcome) error {
-	now := o.host.opt.Now().UTC()
-	batch := journal.Batch{
-		Session: o.id, ExpectHead: uint64(o.control.Session.Last()), ExpectTerm: o.term, Time: now,
-		Closing: outcome.Closing, Changes: t.changes,
+// write appends what a command leads to. A value that no fact may hold refuses the
+// command: the outcome then has no facts, and nothing has happened.
+func (o *owner) write(ctx context.Context, t *task, outcome *decide.Outcome) error {
+	if len(outcome.Facts) == 0 {
+		return nil
 	}
-	for i, fact := range outcome.Facts {
-		encoded, changes, err := o.prepare(fact, narad.Timestamp(now))
-		if err != nil {
-			if i > 0 {
-				o.failure = err
-			}
-			return o.refused(fact, err)
-		}
-		batch.Facts = append(batch.Facts, encoded)
-		batch.Changes = append(batch.Changes, changes...)
-	}
-	if err := o.carryAnswer(&batch, t, outcome.Answer); err != nil {
-		o.failure = err
-		return err
-	}
-	if _, err := o.host.journal.Append(ctx, batch); err != nil {
-		o.failure = err
+	if err := o.host.journal.Admit(outcome.Closing); err != nil {
 		return fmt.Errorf("append: %w", err)
 	}
-	o.host.replay.Save(ctx, o.id, o.control)
-	for _, c := range batch.Changes {
-		if put, ok := c.(journal.Put); ok && put.Row.Key().Kind == journal.KindTimer {
-			o.host.timers.Changed()
-			break
+	batch := o.newBatch(t, outcome.Closing)
+	if err := o.encode(&batch, outcome.Facts); err != nil {
+		answer, err := o.unwritable(t, err)
+		*outcome = decide.Outcome{Answer: answer}
+		return err
+	}
+	outcome.Answer.SessionSequence = o.control.Session.Last() + 1 + int64(outcome.About)
+	if err := o.apply(&batch, outcome.Facts); err != nil {
+		return err
+	}
+	return o.append(ctx, batch, t, outcome.Answer)
+}
+
+func (o *owner) newBatch(t *task, closing bool) journal.Batch {
+	return journal.Batch{
+		Session: o.id, ExpectHead: uint64(o.control.Session.Last()), ExpectTerm: o.term,
+		Time: o.host.opt.Now().UTC(), Closing: closing,
+	}
+}
+
+// encode gives the facts their places and makes them bytes, before any is applied: what
+// cannot be encoded has changed nothing.
+func (o *owner) encode(batch *journal.Batch, list []narad.Authority) error {
+	timestamp := narad.Timestamp(batch.Time)
+	batch.Facts = make([]journal.Fact, 0, len(list))
+	for i, fact := range list {
+		o.number(list, i)
+		e := fact.Envelope()
+		e.EventID = strconv.FormatInt(e.SessionSequence, 10) + "." + rand.Text()[:8] // R3
+		e.Timestamp = timestamp
+		data, err := narad.Encode(fact)
+		if err != nil {
+			return fmt.Errorf("encode %s: %w", fact.Type(), err)
 		}
+		batch.Facts = append(batch.Facts, journal.Fact{
+			EventID: e.EventID, Bytes: data, RootRunID: e.RootRunID, RunSequence: uint64(e.Sequence),
+			WorkflowID: e.WorkflowID, WorkflowSequence: uint64(e.WorkflowSequence),
+		})
 	}
 	return nil
 }
 
-// prepare gives a fact its places, checks and encodes it, and applies it.
-func (o *owner) prepare(fact narad.Authority, timestamp string) (journal.Fact, []journal.Change, error) {
-	s := o.control.Session
-	s.Number(fact)
-	e := fact.Envelope()
-	e.EventID = strconv.FormatInt(e.SessionSequence, 10) + "." + rand.Text()[:8] // R3
-	e.Timestamp = timestamp
-	data, err := narad.Encode(fact)
+// number gives a fact the places that follow those of the facts before it in the list,
+// and of the state.
+func (o *owner) number(list []narad.Authority, i int) {
+	o.control.Session.Number(list[i])
+	e := list[i].Envelope()
+	e.SessionSequence += int64(i)
+	inTree, inWorkflow := e.RootRunID != "", e.WorkflowID != ""
+	for j := i - 1; j >= 0 && (inTree || inWorkflow); j-- {
+		before := list[j].Envelope()
+		if inTree && before.RootRunID == e.RootRunID {
+			e.Sequence, inTree = before.Sequence+1, false
+		}
+		if inWorkflow && before.WorkflowID == e.WorkflowID {
+			e.WorkflowSequence, inWorkflow = before.WorkflowSequence+1, false
+		}
+	}
+}
+
+// apply judges the facts one after another and applies them. If the guard refuses the
+// first, nothing has happened; after that the owner ends, since its state is ahead of
+// the disk.
+func (o *owner) apply(batch *journal.Batch, list []narad.Authority) error {
+	s, d := o.control.Session, o.control.Desk
+	for i, fact := range list {
+		changes := index.Changes(s, d, fact)
+		if r := s.Admit(fact); r.Kind != session.Applied {
+			err := fmt.Errorf("%w: the guard refuses %s: %s", ErrInternal, fact.Type(), r.Code)
+			o.log.Error("refuse a fact of our own", "type", string(fact.Type()), "code", string(r.Code))
+			if i > 0 {
+				o.failure = err
+			}
+			return err
+		}
+		d.Apply(fact)
+		batch.Changes = append(batch.Changes, changes...)
+	}
+	return nil
+}
+
+// append writes the batch, with the command's answer. If that fails the owner ends.
+func (o *owner) append(ctx context.Context, batch journal.Batch, t *task, answer decide.Answer) error {
+	err := carryAnswer(&batch, t, answer)
+	if err == nil {
+		_, err = o.host.journal.Append(ctx, batch)
+	}
 	if err != nil {
-		return journal.Fact{}, nil, fmt.Errorf("encode %s: %w", fact.Type(), err)
+		o.failure = fmt.Errorf("append: %w", err)
+		return o.failure
 	}
-	if r := s.Check(fact); r.Refused() {
-		return journal.Fact{}, nil, &illegal{fact.Type(), string(r.Code)}
+	o.host.replay.Save(ctx, o.id, o.control)
+	if slices.ContainsFunc(batch.Changes, setsTimer) {
+		o.host.timers.Changed()
 	}
-	changes := index.Changes(s, o.control.Desk, fact)
-	s.Admit(fact)
-	o.control.Desk.Apply(fact)
-	return journal.Fact{
-		EventID: e.EventID, Bytes: data, RootRunID: e.RootRunID, RunSequence: uint64(e.Sequence),
-		WorkflowID: e.WorkflowID, WorkflowSequence: uint64(e.WorkflowSequence),
-	}, changes, nil
+	return nil
 }
 
-// illegal is a fact that the guard refuses.
-type illegal struct {
-	kind narad.Type
-	code string
+func setsTimer(c journal.Change) bool {
+	put, ok := c.(journal.Put)
+	return ok && put.Row.Key().Kind == journal.KindTimer
 }
 
-func (e *illegal) Error() string { return "the guard refuses " + string(e.kind) + ": " + e.code }
-
-// refused says what a refused fact means to who caused it: a value too large for an
-// event is theirs, all else is a fault of ours.
-func (o *owner) refused(fact narad.Authority, err error) error {
+// unwritable answers for a value that no fact may hold. An agent may give such a value,
+// and a client one that is too large; all else is a fault of ours.
+func (o *owner) unwritable(t *task, err error) (decide.Answer, error) {
 	var refusal *narad.Error
-	if errors.As(err, &refusal) && (refusal.Code == narad.CodeTooLarge || refusal.Code == narad.CodeTooDeep) {
-		return err
+	large := errors.As(err, &refusal) && (refusal.Code == narad.CodeTooLarge || refusal.Code == narad.CodeTooDeep)
+	switch {
+	case large:
+		detail := "a value is larger than an event may be"
+		return decide.Answer{Status: decide.Rejected, Detail: detail, Err: decide.RefusedTooLarge}, nil
+	case t.agent && refusal != nil:
+		return decide.Answer{Status: decide.Rejected, Detail: refusal.Error(), Err: decide.RefusedInvalid}, nil
 	}
-	o.log.Error("refuse a fact of our own", "type", fact.Type(), "error", err)
-	return fmt.Errorf("%w: %w", ErrInternal, err)
+	o.log.Error("a fact of our own cannot be written", "error", err)
+	return decide.Answer{}, fmt.Errorf("%w: %w", ErrInternal, err)
 }
 
 // stored is how a command's first answer is kept.
@@ -106,15 +156,15 @@ type stored struct {
 
 // carryAnswer keeps the answer with the facts, under each key of the command. Only
 // accepted results are kept (R21).
-func (o *owner) carryAnswer(batch *journal.Batch, t *task, a decide.Answer) error {
-	if a.Status != decide.Accepted {
+func carryAnswer(batch *journal.Batch, t *task, a decide.Answer) error {
+	if len(t.keys) == 0 || !a.Status.Accepted() {
 		return nil
 	}
+	value, err := json.Marshal(stored{a.Status, a.Decision, a.RequestID, a.SessionSequence, a.RunID})
+	if err != nil {
+		return fmt.Errorf("encode answer: %w", err)
+	}
 	for _, key := range t.keys {
-		value, err := json.Marshal(stored{a.Status, a.Decision, a.RequestID, a.SessionSequence, a.RunID})
-		if err != nil {
-			return fmt.Errorf("encode answer: %w", err)
-		}
 		batch.Changes = append(batch.Changes, journal.Put{Row: journal.CommandRow{
 			Session: key.Session, Space: key.Space, ID: key.ID, Hash: t.hash, Value: value,
 		}})

@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/mahati-host/mahati/facts"
@@ -14,17 +15,21 @@ import (
 
 func (h *handle) Permit(ctx context.Context, p agent.Permission) (agent.Answer, error) {
 	h.mu.Lock()
-	tool := h.tools[p.ToolCallID]
+	tool, known := h.tools[p.ToolCallID]
 	h.mu.Unlock()
 	var actions []string
 	for _, o := range p.Options {
 		actions = append(actions, o.Action)
 	}
+	var ruling *decide.Ruling
+	if known && !tool.past { // else a person decides
+		ruling = h.o.host.rule(tool.Tool, actions)
+	}
 	id := h.o.host.opt.NewID()
 	command := decide.Permit{
 		RunID: h.info.RunID, ToolCallID: p.ToolCallID, GateRunID: h.o.host.opt.NewID(), InterruptID: id,
 		WaitID: h.o.host.opt.NewID(), Actions: actions, Title: p.Title, Message: p.Message,
-		Input: permissionInput(p, tool), Ruling: h.o.host.rule(tool, actions),
+		Input: permissionInput(p, tool.Tool), Ruling: ruling,
 	}
 	return h.ask(ctx, id, command)
 }
@@ -71,14 +76,13 @@ func (h *handle) Ask(ctx context.Context, a agent.Ask) (agent.Answer, error) {
 		}
 		command.Questions = append(command.Questions, question)
 	}
-	defer h.newMessage()
 	return h.ask(ctx, id, command)
 }
 
 // ask records a question and waits for its answer.
 func (h *handle) ask(ctx context.Context, id string, c decide.Command) (agent.Answer, error) {
 	wait := make(chan answered, 1)
-	if _, err := h.do(ctx, c, func(t *task) { t.interrupt, t.wait = id, wait }); err != nil {
+	if _, err := h.do(ctx, &task{command: c, interrupt: id, wait: wait}); err != nil {
 		return agent.Answer{}, err
 	}
 	return h.o.awaitAnswer(ctx, wait)
@@ -88,7 +92,7 @@ func (h *handle) ask(ctx context.Context, id string, c decide.Command) (agent.An
 func (o *owner) awaitAnswer(ctx context.Context, wait <-chan answered) (agent.Answer, error) {
 	select {
 	case a := <-wait:
-		return answerOf(a.fact), nil
+		return answerOf(a.fact)
 	case <-ctx.Done():
 		return agent.Answer{}, ctx.Err()
 	case <-o.ended:
@@ -96,7 +100,11 @@ func (o *owner) awaitAnswer(ctx context.Context, wait <-chan answered) (agent.An
 	}
 }
 
-func answerOf(f *narad.InterruptResolved) agent.Answer {
+// answerOf is a decision as its agent sees it. One that a stop made is none.
+func answerOf(f *narad.InterruptResolved) (agent.Answer, error) {
+	if f.Decision == narad.DecisionExpired && f.Reason == decide.ReasonStopped {
+		return agent.Answer{}, agent.ErrStopped
+	}
 	a := agent.Answer{
 		InterruptID: f.InterruptID, Decision: f.Decision, Reason: f.Reason, Answers: facts.Answers(&f.Event),
 	}
@@ -106,14 +114,16 @@ func answerOf(f *narad.InterruptResolved) agent.Answer {
 		}
 		a.Members[m.RequestID] = m.Decision
 	}
-	return a
+	return a, nil
 }
 
 // Await waits for an interrupt that was asked before a restart. Where it was decided in
 // the meantime, its fact is read.
 func (h *handle) Await(ctx context.Context, interruptID string) (agent.Answer, error) {
 	wait := make(chan answered, 1)
-	answer, err := h.do(ctx, decide.Await{InterruptID: interruptID}, func(t *task) { t.interrupt, t.wait = interruptID, wait })
+	answer, err := h.do(ctx, &task{
+		command: decide.Await{RunID: h.info.RunID, InterruptID: interruptID}, interrupt: interruptID, wait: wait,
+	})
 	if err != nil {
 		return agent.Answer{}, err
 	}
@@ -126,12 +136,15 @@ func (h *handle) Await(ctx context.Context, interruptID string) (agent.Answer, e
 // decided reads how an interrupt of the session was decided.
 func (o *owner) decided(ctx context.Context, interruptID string) (agent.Answer, error) {
 	row, err := journal.Get[journal.InterruptRow](ctx, o.host.journal, journal.InterruptKey(interruptID))
+	if errors.Is(err, journal.ErrNotFound) {
+		return agent.Answer{}, invalid("no such interrupt")
+	}
 	if err != nil {
 		return agent.Answer{}, fmt.Errorf("find interrupt: %w", err)
 	}
 	at := index.Read[index.Interrupt](row.Value).SessionSequence
 	if row.Session != o.id || row.Open || at < 1 {
-		return agent.Answer{}, fmt.Errorf("%w: the interrupt is not of this session", agent.ErrInvalid)
+		return agent.Answer{}, invalid("the interrupt is not of this session")
 	}
 	chunk, err := o.host.journal.Read(ctx, journal.BySession{Session: o.id, After: uint64(at - 1)}, journal.Page{Limit: 1})
 	if err != nil {
@@ -140,8 +153,8 @@ func (o *owner) decided(ctx context.Context, interruptID string) (agent.Answer, 
 	for _, record := range chunk.Records {
 		fact, err := narad.Decode(record.Bytes)
 		if f, ok := fact.(*narad.InterruptResolved); err == nil && ok && f.InterruptID == interruptID {
-			return answerOf(f), nil
+			return answerOf(f)
 		}
 	}
-	return agent.Answer{}, fmt.Errorf("%w: the decision is not there", agent.ErrInvalid)
+	return agent.Answer{}, invalid("the decision is not there")
 }

@@ -17,7 +17,7 @@ import (
 
 // Request is one command of a client.
 type Request struct {
-	// Action is what the caller must be allowed to do.
+	// Action is what the caller must be allowed to do: the one that the command takes.
 	Action access.Action
 	// Session names the session; a decision may leave it out, its interrupt tells.
 	Session string
@@ -33,6 +33,9 @@ func (h *Host) Do(ctx context.Context, p access.Principal, r Request) (decide.An
 	if !h.ready.Load() {
 		return decide.Answer{}, h.notReady()
 	}
+	if want := actionOf(r.Command); want == "" || r.Action != want {
+		return decide.Answer{}, fmt.Errorf("%q is not what %T takes: %w", r.Action, r.Command, access.ErrForbidden)
+	}
 	workspace, err := h.authorize(ctx, p, &r)
 	if err != nil || workspace == unknownSession {
 		return decide.Answer{Status: decide.NotFound, Detail: "no such session or interrupt"}, err
@@ -41,7 +44,38 @@ func (h *Host) Do(ctx context.Context, p access.Principal, r Request) (decide.An
 	if err != nil {
 		return decide.Answer{}, err
 	}
+	if create, ok := r.Command.(decide.Create); ok {
+		refusal, err := h.checkCreate(ctx, r.Session, &create)
+		if err != nil || refusal != "" {
+			return decide.Answer{Status: decide.Rejected, Detail: refusal}, err
+		}
+		t.command = create
+	}
 	return h.hand(ctx, r.Session, t)
+}
+
+// actionOf is what a client must be allowed to do for a command; nothing allows the
+// commands that are not a client's.
+func actionOf(c decide.Command) access.Action {
+	switch c.(type) {
+	case decide.Create:
+		return access.CreateSession
+	case decide.Archive:
+		return access.ArchiveSession
+	case decide.Restore:
+		return access.RestoreSession
+	case decide.Message:
+		return access.SendMessage
+	case decide.Stop:
+		return access.StopRun
+	case decide.Release, decide.Withdraw:
+		return access.ChangeQueue
+	case decide.Redact:
+		return access.RedactMessage
+	case decide.Resolve:
+		return access.ResolveInterrupt
+	}
+	return ""
 }
 
 func (h *Host) notReady() error {
@@ -97,11 +131,19 @@ func mayAnywhere(p access.Principal) bool {
 	return false
 }
 
+// sessionRow finds a session: ErrNotFound, or ErrGone for one that was deleted.
 func (h *Host) sessionRow(ctx context.Context, id string) (journal.SessionRow, error) {
 	if id == "" || id == journal.HostStream {
 		return journal.SessionRow{}, journal.ErrNotFound
 	}
-	return journal.Get[journal.SessionRow](ctx, h.journal, journal.SessionKey(id))
+	row, err := journal.Get[journal.SessionRow](ctx, h.journal, journal.SessionKey(id))
+	if !errors.Is(err, journal.ErrNotFound) {
+		return row, err
+	}
+	if _, headErr := h.journal.Head(ctx, id); headErr != nil {
+		return row, headErr
+	}
+	return row, err // it has rows alone
 }
 
 // hand gives a task to the session's owner and waits for the answer.
@@ -119,9 +161,19 @@ func (h *Host) hand(ctx context.Context, id string, t *task) (decide.Answer, err
 	}
 }
 
-// newTask makes a client's command a task.
+// newTask makes a client's command a task. One that can be told again has keys, and the
+// hash of its content.
 func newTask(p access.Principal, r Request) (*task, error) {
 	t := &task{command: r.Command, actor: facts.Actor{ID: p.ID()}, commandID: r.CommandID, reply: make(chan reply, 1)}
+	if r.CommandID != "" {
+		t.keys = append(t.keys, journal.CommandKey(r.Session, "principal:"+p.ID(), r.CommandID))
+	}
+	if m, ok := r.Command.(decide.Message); ok && m.MessageID != "" {
+		t.keys = append(t.keys, journal.CommandKey(r.Session, "message", m.MessageID))
+	}
+	if len(t.keys) == 0 {
+		return t, nil
+	}
 	content, err := json.Marshal(struct {
 		Kind    string
 		Command decide.Command
@@ -131,12 +183,6 @@ func newTask(p access.Principal, r Request) (*task, error) {
 	}
 	sum := sha256.Sum256(content)
 	t.hash = sum[:]
-	if r.CommandID != "" {
-		t.keys = append(t.keys, journal.CommandKey(r.Session, "principal:"+p.ID(), r.CommandID))
-	}
-	if m, ok := r.Command.(decide.Message); ok && m.MessageID != "" {
-		t.keys = append(t.keys, journal.CommandKey(r.Session, "message", m.MessageID))
-	}
 	return t, nil
 }
 
@@ -159,7 +205,15 @@ func (h *Host) closedInterrupt(ctx context.Context, id string) func(string) (dec
 			return decide.Closed{}, false
 		}
 		v := index.Read[index.Interrupt](row.Value)
-		return decide.Closed{Decision: v.Decision, SessionSequence: v.SessionSequence}, true
+		return decide.Closed{Decision: v.Decision, SessionSequence: v.SessionSequence, Members: v.Members}, true
+	}
+}
+
+// recorded tells whether a message of the session was recorded.
+func (h *Host) recorded(ctx context.Context, id string) func(string) bool {
+	return func(message string) bool {
+		_, err := h.journal.Row(ctx, index.Recorded(id, message))
+		return err == nil
 	}
 }
 

@@ -3,8 +3,7 @@ package host
 import (
 	"context"
 	"errors"
-	"fmt"
-	"strings"
+	"slices"
 	"sync"
 	"time"
 
@@ -15,51 +14,95 @@ import (
 	"github.com/mahati-host/mahati/narad"
 )
 
+// How long something may wait for more (DESIGN §7, R43).
+const (
+	textPatience   = 40 * time.Millisecond
+	outputPatience = 100 * time.Millisecond
+)
+
 // handle records the facts of one run for its agent. One record is in flight at a time;
 // text and output that come meanwhile wait in the pending list, in their order, and go
 // before anything else.
 type handle struct {
-	o    *owner
-	info agent.Info
-	turn chan struct{} // held while a record is in flight
+	o         *owner
+	above     *handle // of the run above
+	info      agent.Info
+	agentName string
+	turn      chan struct{}   // held while a record is in flight
+	over      context.Context // ends when the run does: nobody waits for anything then
+	end       context.CancelFunc
+	late      sync.WaitGroup // timers that were set and have not come to their end
 
 	mu        sync.Mutex
-	pending   pending               // guarded by mu
-	messageID string                // guarded by mu: of the open message, or the next one
-	timer     *time.Timer           // guarded by mu: set while something is pending
-	fault     error                 // guarded by mu: why something pending was not recorded
-	tools     map[string]agent.Tool // guarded by mu: for the policy
+	closed    bool                 // guarded by mu: nothing is added any more
+	fault     error                // guarded by mu: why something pending was not recorded
+	pending   pending              // guarded by mu
+	timer     *time.Timer          // guarded by mu: set while something is pending
+	messageID string               // guarded by mu: of the open message, or the next one
+	tools     map[string]knownTool // guarded by mu: the open ones
+	below     []*handle            // guarded by mu: of the open nested runs
 }
 
-func newHandle(o *owner, info agent.Info) *handle {
-	return &handle{o: o, info: info, turn: make(chan struct{}, 1), tools: map[string]agent.Tool{}}
+// knownTool is an open tool call.
+type knownTool struct {
+	agent.Tool
+	// past says that it began before a restart: what the policy must know is not known.
+	past bool
 }
 
-// Info implements agent.Handle; so do the methods below.
+func newHandle(o *owner, info agent.Info, agentName string) *handle {
+	over, end := context.WithCancel(context.WithoutCancel(o.host.life))
+	return &handle{
+		o: o, info: info, agentName: agentName, turn: make(chan struct{}, 1), over: over, end: end,
+		tools: pastTools(info),
+	}
+}
+
+// pastTools returns the calls of a run that goes on which are still open.
+func pastTools(info agent.Info) map[string]knownTool {
+	tools := map[string]knownTool{}
+	for _, fact := range info.Past {
+		if fact.Envelope().RunID != info.RunID {
+			continue
+		}
+		switch f := fact.(type) {
+		case *narad.ToolCallStarted:
+			tools[f.ToolCallID] = knownTool{agent.Tool{
+				AgentID: facts.AgentID(&f.Event), Name: f.ToolName, Kind: facts.ToolKind(&f.Event), Args: f.Args,
+			}, true}
+		case *narad.ToolCallFinished:
+			delete(tools, f.ToolCallID)
+		}
+	}
+	return tools
+}
+
+// Info implements agent.Handle; so do the methods below, and those in tell.go, nest.go
+// and ask.go.
 func (h *handle) Info() agent.Info { return h.info }
 
 func (h *handle) Text(ctx context.Context, text string) error {
-	return h.add(ctx, piece{kind: pieceText}, text)
+	return h.add(ctx, stream{kind: streamText}, text)
 }
 
 func (h *handle) Thought(ctx context.Context, text string) error {
-	return h.add(ctx, piece{kind: pieceThought}, text)
+	return h.add(ctx, stream{kind: streamThought}, text)
 }
 
 func (h *handle) ToolOutput(ctx context.Context, toolCallID, text string) error {
-	return h.add(ctx, piece{kind: pieceOutput, tool: toolCallID}, text)
+	return h.add(ctx, stream{streamOutput, toolCallID}, text)
 }
 
 // add puts something into the pending list, and records the list when it is long.
-func (h *handle) add(ctx context.Context, p piece, text string) error {
+func (h *handle) add(ctx context.Context, s stream, text string) error {
 	h.mu.Lock()
-	if err := h.fault; err != nil {
+	if err := h.takesLocked(s); err != nil {
 		h.mu.Unlock()
 		return err
 	}
-	long := h.pending.add(p, text)
-	if h.timer == nil && !h.pending.empty() {
-		h.timer = time.AfterFunc(p.patience(), h.flushLate)
+	long := h.pending.add(s, text)
+	if len(h.pending.list) > 0 && !long {
+		h.flushSoonLocked(s)
 	}
 	h.mu.Unlock()
 	if long {
@@ -68,9 +111,43 @@ func (h *handle) add(ctx context.Context, p piece, text string) error {
 	return nil
 }
 
+func (h *handle) takesLocked(s stream) error {
+	switch _, open := h.tools[s.tool]; {
+	case h.closed:
+		return agent.ErrEnded
+	case h.fault != nil:
+		return h.fault
+	case s.kind == streamOutput && !open:
+		return invalid("no such tool call is open in the run")
+	}
+	return nil
+}
+
+// flushSoonLocked sees to it that what is pending is recorded before long.
+func (h *handle) flushSoonLocked(s stream) {
+	if h.timer != nil {
+		return
+	}
+	patience := textPatience
+	if s.kind == streamOutput {
+		patience = outputPatience
+	}
+	h.late.Add(1)
+	h.timer = time.AfterFunc(patience, h.flushLate)
+}
+
+// stopTimerLocked takes the timer back; one that has fired comes to its own end.
+func (h *handle) stopTimerLocked() {
+	if h.timer != nil && h.timer.Stop() {
+		h.late.Done()
+	}
+	h.timer = nil
+}
+
 // flushLate records what has waited long enough.
 func (h *handle) flushLate() {
-	if err := h.flush(h.o.host.life); err != nil {
+	defer h.late.Done()
+	if err := h.flush(h.over); err != nil && h.over.Err() == nil {
 		h.mu.Lock()
 		h.fault = err
 		h.mu.Unlock()
@@ -89,6 +166,9 @@ func (h *handle) flush(ctx context.Context) error {
 
 // take waits for the handle's turn.
 func (h *handle) take(ctx context.Context) (release func(), err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	select {
 	case h.turn <- struct{}{}:
 		return func() { <-h.turn }, nil
@@ -97,42 +177,42 @@ func (h *handle) take(ctx context.Context) (release func(), err error) {
 	}
 }
 
-// flushHeld records what is pending, in order. last says that nothing more comes, so
-// that a cut character is given up.
+// flushHeld records what is pending, in order, while the turn is held. last says that
+// the run ends with it.
 func (h *handle) flushHeld(ctx context.Context, last bool) error {
 	for {
 		h.mu.Lock()
-		if h.timer != nil {
-			h.timer.Stop()
-			h.timer = nil
-		}
-		p, text, ok := h.pending.take(last)
-		command := h.commandLocked(p, text)
+		h.stopTimerLocked()
+		s, ok := h.pending.next()
+		command := h.commandLocked(s, last)
 		h.mu.Unlock()
 		if !ok {
 			return nil
 		}
-		if command == nil {
-			continue
+		_, err := h.tell(ctx, &task{command: command}, last)
+		if err != nil && ctx.Err() != nil {
+			return err // it was not recorded, and may be later
 		}
-		if _, err := h.o.tell(ctx, &task{command: command, actor: hostActor}); err != nil {
+		h.mu.Lock()
+		h.pending.drop(s)
+		h.mu.Unlock()
+		if err != nil {
 			return err
 		}
 	}
 }
 
-// commandLocked makes a pending piece a command.
-func (h *handle) commandLocked(p piece, text string) decide.Command {
-	if text == "" && !p.truncated {
-		return nil
+// commandLocked makes a stretch a command.
+func (h *handle) commandLocked(s stretch, last bool) decide.Command {
+	switch s.kind {
+	case streamText:
+		return decide.Say{RunID: h.info.RunID, MessageID: h.messageLocked(), Text: s.text, Last: last}
+	case streamThought:
+		return decide.Think{RunID: h.info.RunID, MessageID: h.messageLocked(), Text: s.text, Last: last}
 	}
-	switch p.kind {
-	case pieceText:
-		return decide.Say{RunID: h.info.RunID, MessageID: h.messageLocked(), Text: text}
-	case pieceThought:
-		return decide.Think{RunID: h.info.RunID, MessageID: h.messageLocked(), Text: text}
+	return decide.ToolOutput{
+		RunID: h.info.RunID, Output: facts.Output{ToolCallID: s.tool, Text: s.text, Truncated: s.truncated}, Last: last,
 	}
-	return decide.ToolOutput{RunID: h.info.RunID, Output: facts.Output{ToolCallID: p.tool, Text: text, Truncated: p.truncated}}
 }
 
 func (h *handle) messageLocked() string {
@@ -143,187 +223,125 @@ func (h *handle) messageLocked() string {
 }
 
 // do records what is pending and then the command, with nothing in between.
-func (h *handle) do(ctx context.Context, c decide.Command, also ...func(*task)) (decide.Answer, error) {
+func (h *handle) do(ctx context.Context, t *task) (decide.Answer, error) {
 	release, err := h.take(ctx)
 	if err != nil {
 		return decide.Answer{}, err
 	}
 	defer release()
-	if err := h.flushHeld(ctx, true); err != nil {
+	h.endStreams(t.command)
+	if err := h.flushHeld(ctx, false); err != nil {
 		return decide.Answer{}, err
 	}
-	t := &task{command: c, actor: hostActor}
-	for _, f := range also {
-		f(t)
+	answer, err := h.tell(ctx, t, false)
+	if err == nil && completes(t.command) {
+		h.mu.Lock()
+		h.messageID = "" // the next text begins a new message
+		h.mu.Unlock()
 	}
-	return h.o.tell(ctx, t)
+	return answer, err
 }
 
-// newMessage lets the next text begin a new message: the open one is complete.
-func (h *handle) newMessage() {
+// endStreams gives up what is not whole in streams that the command ends.
+func (h *handle) endStreams(c decide.Command) {
 	h.mu.Lock()
-	h.messageID = ""
-	h.mu.Unlock()
+	defer h.mu.Unlock()
+	if completes(c) {
+		h.pending.endText()
+	}
+	if f, ok := c.(decide.FinishTool); ok {
+		h.pending.end(stream{streamOutput, f.ToolCallID})
+	}
 }
 
-func (h *handle) EndMessage(ctx context.Context) error {
-	_, err := h.do(ctx, decide.EndMessage{RunID: h.info.RunID})
-	h.newMessage()
-	return err
+// completes reports whether a command completes the run's open message.
+func completes(c decide.Command) bool {
+	switch c.(type) {
+	case decide.StartTool, decide.Ask, decide.EndMessage:
+		return true
+	}
+	return false
 }
 
-// close records what is pending; nothing is added after it.
+// close records what is pending here and below; nothing is added after it. It may be
+// called twice.
 func (h *handle) close() {
-	ctx := context.WithoutCancel(h.o.host.life)
+	h.mu.Lock()
+	h.closed = true
+	below := slices.Clone(h.below)
+	h.mu.Unlock()
+	h.end()
+	for _, b := range below {
+		b.close()
+	}
+	h.flushLast(context.WithoutCancel(h.o.host.life))
+	h.late.Wait()
+}
+
+func (h *handle) flushLast(ctx context.Context) {
 	release, err := h.take(ctx)
 	if err != nil {
 		return
 	}
 	defer release()
+	h.mu.Lock()
+	h.pending.endAll()
+	h.mu.Unlock()
 	if err := h.flushHeld(ctx, true); err != nil && !errors.Is(err, agent.ErrEnded) {
 		h.o.log.Warn("record the last text of a run", "run", h.info.RunID, "error", err)
 	}
 }
 
-// maxResponse is where a tool's response is cut, so that its fact stays below the size
-// of an event (R7).
-const maxResponse = 480_000
-
-func (h *handle) StartTool(ctx context.Context, t agent.Tool) (string, error) {
-	id := h.o.host.opt.NewID()
-	_, err := h.do(ctx, decide.StartTool{
-		RunID: h.info.RunID, ToolCallID: id, AgentID: t.AgentID, Name: t.Name, Kind: t.Kind, Title: t.Title, Args: t.Args,
-	})
-	h.newMessage()
-	if err != nil {
-		return "", err
+// tell records something for the agent. last says that the handle itself ends with it.
+func (h *handle) tell(ctx context.Context, t *task, last bool) (decide.Answer, error) {
+	t.actor, t.agent = hostActor, true
+	if last {
+		return h.o.tell(ctx, nil, t)
 	}
-	h.mu.Lock()
-	h.tools[id] = t
-	h.mu.Unlock()
-	return id, nil
+	return h.o.tell(ctx, h.over.Done(), t)
 }
 
-func (h *handle) FinishTool(ctx context.Context, toolCallID string, r agent.ToolResult) error {
-	response := r.Response
-	if len(response) > maxResponse {
-		response = cut(response)
-	}
-	if response == nil {
-		response = narad.Raw("null")
-	}
-	_, err := h.do(ctx, decide.FinishTool{
-		RunID: h.info.RunID, ToolCallID: toolCallID, Outcome: r.Outcome, Response: response, Code: r.Code, Message: r.Message,
-	})
-	h.mu.Lock()
-	delete(h.tools, toolCallID)
-	h.mu.Unlock()
-	return err
-}
-
-// cut replaces a value that is too large by its size and its beginning.
-func cut(value narad.Raw) narad.Raw {
-	const preview = 4 << 10
-	text := strings.ToValidUTF8(string(value[:preview]), "")
-	small, err := facts.Value(struct {
-		Truncated bool   `json:"truncated"`
-		Bytes     int    `json:"bytes"`
-		Preview   string `json:"preview"`
-	}{true, len(value), text})
-	if err != nil {
-		return narad.Raw(`{"truncated":true}`)
-	}
-	return small
-}
-
-func (h *handle) StartRun(ctx context.Context, n agent.Nested) (agent.Handle, error) {
-	id := h.o.host.opt.NewID()
-	info := agent.Info{SessionID: h.info.SessionID, RunID: id, RootRunID: h.info.RootRunID, Cwd: h.info.Cwd}
-	info.Prompt = agent.Message{MessageID: h.o.host.opt.NewID(), Content: n.Prompt}
-	_, err := h.do(ctx, decide.StartRun{
-		ParentRunID: h.info.RunID, ParentToolCallID: n.ParentToolCallID, RunID: id, AgentID: n.AgentID,
-		Name: n.Name, Prompt: n.Prompt, MessageID: info.Prompt.MessageID,
-	})
-	if err != nil {
-		return nil, err
-	}
-	return newHandle(h.o, info), nil
-}
-
-func (h *handle) Resume(_ context.Context, runID string) (agent.Handle, error) {
-	info := h.info
-	info.RunID, info.Prompt, info.Past = runID, agent.Message{}, nil
-	for _, fact := range h.info.Past {
-		if m, ok := fact.(*narad.MessageUserRecorded); ok && m.RunID == runID {
-			info.Prompt = agent.Message{MessageID: m.MessageID, Content: m.Content}
-		}
-	}
-	return newHandle(h.o, info), nil
-}
-
-func (h *handle) End(ctx context.Context, e agent.Ending) error {
-	_, err := h.do(ctx, decide.EndRun{RunID: h.info.RunID, Ending: endingOf(e)})
-	return err
-}
-
-func (h *handle) Progress(ctx context.Context, p agent.Progress) error {
-	_, err := h.do(ctx, decide.Progress{
-		RunID: h.info.RunID, ProgressID: p.ID, Category: p.Category, Label: p.Label, Detail: p.Detail,
-		Status: p.Status, Privacy: p.Privacy,
-	})
-	return err
-}
-
-func (h *handle) Custom(ctx context.Context, name string, value narad.Raw) error {
-	if strings.HasPrefix(name, facts.Prefix) {
-		return fmt.Errorf("%w: names under %s are the host's", agent.ErrInvalid, facts.Prefix)
-	}
-	_, err := h.do(ctx, decide.Custom{RunID: h.info.RunID, Name: name, Value: value})
-	return err
-}
-
-func (h *handle) Remember(ctx context.Context, ref string) error {
-	_, err := h.do(ctx, decide.Remember{Agent: "", Ref: ref})
-	return err
-}
-
-// storagePause is how long an agent's record waits before it asks for space again.
-const storagePause = time.Second
-
-// tell records something for an agent. While space is short it waits.
-func (o *owner) tell(ctx context.Context, t *task) (decide.Answer, error) {
+// tell records something and waits while space is short, as long as nobody gives it up.
+func (o *owner) tell(ctx context.Context, giveUp <-chan struct{}, t *task) (decide.Answer, error) {
 	for {
 		t.reply = make(chan reply, 1)
 		answer, err := o.record(ctx, t)
 		if !errors.Is(err, journal.ErrStorageFull) {
 			return answer, refusalOf(answer, err)
 		}
-		if waitFor(ctx, o.ended, storagePause) {
-			return answer, agent.ErrEnded
+		pause := time.NewTimer(retryPause)
+		select {
+		case <-pause.C:
+			continue
+		case <-ctx.Done():
+			err = ctx.Err()
+		case <-giveUp:
+			err = agent.ErrEnded
+		case <-o.ended:
+			err = agent.ErrEnded
 		}
+		pause.Stop()
+		return decide.Answer{}, err
 	}
 }
 
 // refusalOf says what a refused record means to an agent.
 func refusalOf(a decide.Answer, err error) error {
-	var refusal *narad.Error
 	switch {
-	case errors.Is(err, errOwnerEnded), errors.Is(err, journal.ErrBroken), errors.Is(err, journal.ErrClosed):
-		return agent.ErrEnded
-	case errors.As(err, &refusal) && refusal.Code == narad.CodeTooLarge:
-		return agent.ErrTooLarge
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err
-	case err != nil:
-		return fmt.Errorf("%w: %w", agent.ErrInvalid, err)
+	case err != nil: // the owner has ended, or ends with it
+		return agent.ErrEnded
 	}
 	switch a.Err {
 	case decide.RefusedStopped:
 		return agent.ErrStopped
 	case decide.RefusedEnded:
 		return agent.ErrEnded
+	case decide.RefusedTooLarge:
+		return agent.ErrTooLarge
 	case decide.RefusedInvalid:
-		return fmt.Errorf("%w: %s", agent.ErrInvalid, a.Detail)
+		return invalid(a.Detail)
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/mahati-host/mahati/internal/agent"
+	"github.com/mahati-host/mahati/internal/decide"
 	"github.com/mahati-host/mahati/internal/feed"
 	"github.com/mahati-host/mahati/internal/journal"
 	"github.com/mahati-host/mahati/internal/replay"
@@ -87,9 +88,10 @@ type Host struct {
 	agents  Agents
 	places  *places
 	ready   atomic.Bool
+	served  chan struct{} // closed when the host serves: agents do nothing before
 	life    context.Context
 	end     context.CancelFunc
-	work    sync.WaitGroup
+	work    sync.WaitGroup // owners, and what runs for no owner
 
 	mu     sync.Mutex
 	owners map[string]*owner // guarded by mu
@@ -101,7 +103,7 @@ func New(j journal.Journal, f *feed.Feed, agents Agents, options Options) *Host 
 	life, end := context.WithCancel(context.Background())
 	h := &Host{
 		opt: options.withDefaults(), journal: j, feed: f, agents: agents, life: life, end: end,
-		owners: map[string]*owner{},
+		served: make(chan struct{}), owners: map[string]*owner{},
 	}
 	h.replay = replay.New(j, replay.Options{Logger: h.opt.Logger})
 	h.places = newPlaces(h.opt.MaxRunning, h.wakeWaiting)
@@ -133,53 +135,148 @@ var (
 // Ready reports whether the host serves.
 func (h *Host) Ready() bool { return h.ready.Load() && h.journal.Err() == nil }
 
+// serve lets commands and agents in, unless the host was closed meanwhile.
+func (h *Host) serve() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return ErrClosed
+	}
+	if !h.ready.Swap(true) {
+		close(h.served)
+	}
+	return nil
+}
+
 // Close ends every owner and agent and waits for them. Runs are not cancelled by it:
 // the next start recovers them. It may be called twice.
 func (h *Host) Close() error {
 	h.mu.Lock()
 	h.closed = true
-	h.mu.Unlock()
 	h.ready.Store(false)
+	h.mu.Unlock()
 	h.end()
 	h.timers.Close()
 	h.work.Wait()
 	return nil
 }
 
-// owner returns the owner of a session, loaded if it is not alive. The caller must hand
-// its task over at once: an idle owner ends.
+// spawn runs what Close waits for. Once the host is closed it does nothing.
+func (h *Host) spawn(f func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.closed {
+		h.work.Go(f)
+	}
+}
+
+// owner returns the owner of a session, loaded if it is not alive. It may end before
+// it takes a task: see hand.
 func (h *Host) owner(ctx context.Context, session string) (*owner, error) {
 	for {
-		h.mu.Lock()
-		if h.closed {
-			h.mu.Unlock()
+		o, err := h.find(session)
+		if err != nil {
+			return nil, err
+		}
+		if err := waitUntil(ctx, o.loaded); err != nil {
+			return nil, fmt.Errorf("wait for session: %w", err)
+		}
+		switch {
+		case o.loadErr != nil && h.life.Err() != nil:
 			return nil, ErrClosed
-		}
-		o := h.owners[session]
-		if o == nil {
-			o = newOwner(h, session)
-			h.owners[session] = o
-			h.work.Add(1)
-			go o.live()
-		}
-		h.mu.Unlock()
-		select {
-		case <-o.loaded:
-			if o.loadErr != nil {
-				return nil, o.loadErr
-			}
+		case o.loadErr != nil:
+			return nil, o.loadErr
+		case !isDone(o.ended):
 			return o, nil
-		case <-ctx.Done():
-			return nil, fmt.Errorf("wait for session: %w", ctx.Err())
+		}
+		if err := waitUntil(ctx, o.left); err != nil {
+			return nil, fmt.Errorf("wait for the owner before: %w", err)
 		}
 	}
 }
 
-// gone forgets an owner that ends.
-func (h *Host) gone(o *owner) {
+// find returns the session's owner, which may be loading or leaving.
+func (h *Host) find(session string) (*owner, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.owners[o.id] == o {
-		delete(h.owners, o.id)
+	if h.closed {
+		return nil, ErrClosed
 	}
+	o := h.owners[session]
+	if o == nil {
+		o = newOwner(h, session)
+		h.owners[session] = o
+		h.work.Go(o.live)
+	}
+	return o, nil
+}
+
+// forget takes an owner out that has left: the next task gets a new one.
+func (h *Host) forget(o *owner) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.owners, o.id)
+}
+
+func waitUntil(ctx context.Context, done <-chan struct{}) error {
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func isDone(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// retryPause is how long something waits that could not be written, and is tried again.
+const retryPause = time.Second
+
+// pause waits that long; false if the host ends meanwhile.
+func (h *Host) pause() bool { return !waitFor(h.life, nil, retryPause) }
+
+// reload brings back a session whose owner ended in the middle of something: what it
+// left open is closed or goes on, also when nobody asks for the session.
+func (h *Host) reload(session string) {
+	h.spawn(func() {
+		if !h.pause() {
+			return
+		}
+		if _, err := h.owner(h.life, session); err != nil && h.life.Err() == nil {
+			h.opt.Logger.Error("load a session again", "session", session, "error", err)
+		}
+	})
+}
+
+// wakeWaiting tells a session that a place is free for its first waiting message.
+func (h *Host) wakeWaiting(session string) {
+	h.spawn(func() {
+		defer h.places.woken(session)
+		t := &task{command: decide.StartNext{}, actor: hostActor, reply: make(chan reply, 1)}
+		answer, err := h.hand(h.life, session, t)
+		if err == nil && answer.Status.Accepted() {
+			return
+		}
+		if err != nil && h.life.Err() == nil {
+			h.opt.Logger.Warn("start a waiting message", "session", session, "error", err)
+		}
+		h.pause() // it could not be started now: no room to write, or too many commands
+	})
+}
+
+// fire performs a due timer.
+func (h *Host) fire(ctx context.Context, row journal.TimerRow) error {
+	cmd, ok := expiry(row)
+	if !ok {
+		return nil
+	}
+	_, err := h.hand(ctx, row.Session, &task{command: cmd, actor: hostActor, reply: make(chan reply, 1)})
+	return err
 }

@@ -4,201 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/mahati-host/mahati/facts"
 	"github.com/mahati-host/mahati/internal/access"
 	"github.com/mahati-host/mahati/internal/agent"
 	"github.com/mahati-host/mahati/internal/decide"
-	"github.com/mahati-host/mahati/internal/feed"
 	"github.com/mahati-host/mahati/internal/host"
 	"github.com/mahati-host/mahati/internal/journal"
 	"github.com/mahati-host/mahati/narad"
-	"github.com/mahati-host/mahati/narad/session"
-	"go.uber.org/goleak"
-)
-
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if code == 0 {
-		if err := goleak.Find(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			code = 1
-		}
-	}
-	os.Exit(code)
-}
-
-// acts is an agent that a test writes as a function.
-type acts struct {
-	run     func(context.Context, agent.Handle) agent.Ending
-	resumes bool
-	closed  chan struct{} // closed with the agent, if not nil
-}
-
-func (a acts) Open(context.Context, agent.Session) (agent.Agent, error) { return a, nil }
-func (a acts) Resumes() bool                                            { return a.resumes }
-func (a acts) Steers() bool                                             { return false }
-func (a acts) Run(ctx context.Context, h agent.Handle) agent.Ending     { return a.run(ctx, h) }
-func (a acts) Steer(context.Context, agent.Message) error               { return errors.ErrUnsupported }
-func (a acts) Close() error {
-	if a.closed != nil {
-		close(a.closed)
-	}
-	return nil
-}
-
-// cast names one agent.
-type cast struct{ kind agent.Kind }
-
-func (c cast) Kind(string) (agent.Kind, bool) { return c.kind, c.kind != nil }
-func (cast) Default() string                  { return "test" }
-
-// stage is a host over a journal in memory.
-type stage struct {
-	t       *testing.T
-	journal journal.Journal
-	feed    *feed.Feed
-	host    *host.Host
-}
-
-// open starts a host. The journal may have seen another one before.
-func open(t *testing.T, j journal.Journal, kind agent.Kind, o host.Options) *stage {
-	t.Helper()
-	s := &stage{t: t, journal: j, feed: feed.New(j, feed.Options{})}
-	s.host = host.New(j, s.feed, cast{kind}, o)
-	if err := s.host.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
-// close ends the host as an orderly stop does; the journal goes on.
-func (s *stage) close() {
-	s.t.Helper()
-	if err := s.host.Close(); err != nil {
-		s.t.Error(err)
-	}
-	s.feed.Close()
-}
-
-func memory(t *testing.T, o journal.Options) journal.Journal {
-	t.Helper()
-	j, err := journal.NewMemory(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := j.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return j
-}
-
-func (s *stage) do(action access.Action, id string, c decide.Command, commandID string) host.Answer {
-	s.t.Helper()
-	a, err := s.host.Do(s.t.Context(), access.Owner(), host.Request{Action: action, Session: id, Command: c, CommandID: commandID})
-	if err != nil {
-		s.t.Fatalf("%T: %v", c, err)
-	}
-	return a
-}
-
-func (s *stage) create(id string) {
-	s.t.Helper()
-	s.do(access.CreateSession, id, decide.Create{Payload: facts.Created{
-		WorkspaceID: "default", RequiredProfiles: []string{"narad.conversation/v1"},
-	}}, "")
-}
-
-func (s *stage) say(id, content string) host.Answer {
-	s.t.Helper()
-	return s.do(access.SendMessage, id, decide.Message{Content: content}, "")
-}
-
-// facts returns a session's facts, each judged as strictly as a host must be.
-func (s *stage) facts(id string) []narad.Authority {
-	s.t.Helper()
-	state := session.New(session.Options{Remember: session.RememberAll})
-	var list []narad.Authority
-	for record, err := range journal.All(s.t.Context(), s.journal, id, 0) {
-		if err != nil {
-			s.t.Fatal(err)
-		}
-		if r := state.ApplyJSON(record.Bytes, true); r.Kind != session.Applied {
-			s.t.Fatalf("fact %d: %v %s\n%s", record.Sequence, r.Kind, r.Code, record.Bytes)
-		}
-		rec, err := narad.Decode(record.Bytes)
-		if err != nil {
-			s.t.Fatal(err)
-		}
-		list = append(list, rec.(narad.Authority))
-	}
-	return list
-}
-
-// story is the types of a session's facts, without the prefix that many share.
-func (s *stage) story(id string) string {
-	s.t.Helper()
-	var types []string
-	for _, f := range s.facts(id) {
-		types = append(types, string(f.Type()))
-	}
-	return strings.Join(types, " ")
-}
-
-func (s *stage) inbox() []host.Asked {
-	s.t.Helper()
-	list, _, err := s.host.Inbox(s.t.Context(), access.Owner(), "", "", 100)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return list
-}
-
-func (s *stage) resolve(interrupt, decision string) host.Answer {
-	s.t.Helper()
-	return s.do(access.ResolveInterrupt, "", decide.Resolve{InterruptID: interrupt, Decision: decision}, "")
-}
-
-// asks calls a tool and asks for its permission.
-func asks(ctx context.Context, h agent.Handle) agent.Ending {
-	id, err := h.StartTool(ctx, agent.Tool{AgentID: "call_1", Name: "write", Kind: "edit", Args: narad.Raw(`{"n":1.10}`)})
-	if err != nil {
-		return agent.Ending{Outcome: agent.Cancelled}
-	}
-	a, err := h.Permit(ctx, agent.Permission{ToolCallID: id, Title: "Write?", Options: []agent.Option{
-		{ID: "y", Action: "approve"}, {ID: "n", Action: "deny"},
-	}})
-	if err != nil {
-		return agent.Ending{Outcome: agent.Cancelled}
-	}
-	_ = h.FinishTool(ctx, id, agent.ToolResult{Outcome: narad.OutcomeSuccess, Response: narad.Quote(a.Decision)})
-	return agent.Ending{StopReason: "completed"}
-}
-
-func speaks(ctx context.Context, h agent.Handle) agent.Ending {
-	_ = h.Text(ctx, "Hello, ")
-	_ = h.Text(ctx, "world.")
-	return agent.Ending{StopReason: "completed"}
-}
-
-func waits(ctx context.Context, h agent.Handle) agent.Ending {
-	<-ctx.Done()
-	return agent.Ending{Outcome: agent.Cancelled}
-}
-
-const (
-	created = "session.custom"
-	begun   = "run.started message.user.recorded"
-	gated   = "tool.call.started run.started interrupt.requested run.paused"
-	decided = "interrupt.resolved run.resumed run.finished"
 )
 
 func TestMessageRunsToItsEnd(t *testing.T) {
@@ -369,6 +186,7 @@ func TestStopOfAHangingAgent(t *testing.T) {
 		defer s.close()
 		s.create("s1")
 		run := s.say("s1", "work").RunID
+		synctest.Wait()
 		s.do(access.StopRun, "s1", decide.Stop{RootRunID: run}, "")
 		synctest.Wait()
 		if got := s.story("s1"); strings.Contains(got, "run.cancelled") {

@@ -14,41 +14,48 @@ import (
 	"github.com/mahati-host/mahati/internal/replay"
 )
 
-// owner is the one goroutine that writes a session. Everything below ended belongs to
+// owner is the one goroutine that writes a session. Everything below left belongs to
 // it alone.
 type owner struct {
 	host    *Host
 	id      string
+	log     *slog.Logger
 	mailbox chan *task    // commands
 	records chan *task    // agents' records, taken when no command waits
 	loaded  chan struct{} // closed when loadErr is set
 	loadErr error
 	ended   chan struct{} // closed when the owner takes nothing more
+	left    chan struct{} // closed when nothing of it runs any more
+	keeper  *keeper
 
-	log     *slog.Logger
 	control *replay.Control
 	term    journal.Term
 	place   bool // holds a place among the running agents
 	active  *activeRun
-	keeper  *keeper
 	asked   map[string][]chan answered // who waits for an interrupt
 	failure error                      // why the owner must end
+	env     decide.Env                 // what is the same for every decision
 }
 
 func newOwner(h *Host, id string) *owner {
 	o := &owner{
-		host: h, id: id, mailbox: make(chan *task, h.opt.Mailbox), records: make(chan *task),
-		loaded: make(chan struct{}), ended: make(chan struct{}),
-		log: h.opt.Logger.With("session", id), asked: map[string][]chan answered{},
+		host: h, id: id, log: h.opt.Logger.With("session", id),
+		mailbox: make(chan *task, h.opt.Mailbox), records: make(chan *task),
+		loaded: make(chan struct{}), ended: make(chan struct{}), left: make(chan struct{}),
+		asked: map[string][]chan answered{},
 	}
 	o.keeper = newKeeper(o)
+	ctx := context.WithoutCancel(h.life)
+	o.env = decide.Env{
+		NewID: h.opt.NewID, QueueLimit: h.opt.QueueLimit,
+		Run: h.endedRun(ctx, id), Interrupt: h.closedInterrupt(ctx, id), Message: h.recorded(ctx, id),
+	}
 	return o
 }
 
 // live loads the session and serves it until it is idle, the host ends, or an append
 // fails.
 func (o *owner) live() {
-	defer o.host.work.Done()
 	o.loadErr = o.load(o.host.life)
 	close(o.loaded)
 	if o.loadErr == nil {
@@ -57,7 +64,8 @@ func (o *owner) live() {
 	o.leave()
 }
 
-// load becomes the session's owner and reads its state.
+// load becomes the session's owner, reads its state, and repairs what an owner before
+// it has left open.
 func (o *owner) load(ctx context.Context) error {
 	term, err := o.host.journal.AcquireTerm(ctx, o.id)
 	if err != nil {
@@ -71,63 +79,67 @@ func (o *owner) load(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("load session: %w", err)
 	}
+	if err := o.repair(ctx); err != nil {
+		return fmt.Errorf("repair session: %w", err)
+	}
 	return nil
 }
 
-// serve takes tasks, commands before records, until there is a reason to end.
+// serve takes tasks until there is a reason to end.
 func (o *owner) serve() {
 	idle := time.NewTimer(o.idleAfter())
 	defer idle.Stop()
 	for o.failure == nil {
+		t := o.next(idle.C)
+		if t == nil {
+			return
+		}
+		o.perform(t)
+		idle.Reset(o.idleAfter())
+	}
+}
+
+// next returns the next task, commands before records; nil when the owner is idle or
+// the host ends.
+func (o *owner) next(idle <-chan time.Time) *task {
+	for {
+		if o.host.life.Err() != nil {
+			return nil
+		}
 		select {
 		case t := <-o.mailbox:
-			o.perform(t)
-			idle.Reset(o.idleAfter())
-			continue
+			return t
 		default:
 		}
 		select {
 		case t := <-o.mailbox:
-			o.perform(t)
+			return t
 		case t := <-o.records:
-			o.perform(t)
+			return t
 		case <-o.host.life.Done():
-			return
-		case <-idle.C:
-			if o.active == nil && o.retire() {
-				return
+			return nil
+		case <-idle:
+			if o.active == nil && len(o.mailbox) == 0 {
+				return nil
 			}
 		}
-		idle.Reset(o.idleAfter())
 	}
 }
 
 // idleAfter is shorter for a session that has no agent to keep.
 func (o *owner) idleAfter() time.Duration {
-	if o.keeper.held() == nil {
+	if !o.keeper.holds() {
 		return min(o.host.opt.IdleAfter, time.Minute)
 	}
 	return o.host.opt.IdleAfter
 }
 
-// retire makes an idle owner unreachable, unless a command came in between.
-func (o *owner) retire() bool {
-	o.host.mu.Lock()
-	defer o.host.mu.Unlock()
-	if len(o.mailbox) > 0 {
-		return false
-	}
-	delete(o.host.owners, o.id)
-	return true
-}
-
-// leave ends what the owner holds. A task that was not taken is answered by its caller,
-// which finds the next owner.
+// leave ends what the owner holds. A task that was not taken is handed over again by
+// who waits for it, to the next owner, which begins when this one has left.
 func (o *owner) leave() {
-	o.host.gone(o)
 	close(o.ended)
 	o.endAgents()
-	if o.control != nil && o.failure == nil {
+	if o.control != nil && o.failure == nil && o.loadErr == nil {
 		o.host.replay.Leave(context.WithoutCancel(o.host.life), o.id, o.control)
 	}
 	if o.place {
@@ -136,6 +148,11 @@ func (o *owner) leave() {
 	}
 	if o.term != 0 {
 		o.host.journal.ReleaseTerm(o.id, o.term)
+	}
+	o.host.forget(o)
+	close(o.left)
+	if o.failure != nil && !errors.Is(o.failure, errSessionDeleted) && o.host.journal.Err() == nil {
+		o.host.reload(o.id)
 	}
 }
 
@@ -147,79 +164,65 @@ func (o *owner) perform(t *task) {
 
 func (o *owner) answer(t *task) (decide.Answer, error) {
 	ctx := context.WithoutCancel(o.host.life)
-	switch {
-	case t.remove:
+	if t.remove {
 		return o.remove(ctx)
-	case t.recover:
-		return o.recover(ctx)
 	}
 	if first, known, err := o.firstAnswer(ctx, t); known || err != nil {
 		return first, err
 	}
-	outcome := o.decide(ctx, t)
+	outcome := o.decide(t)
 	defer o.settlePlace()
-	if t.wait != nil && outcome.Answer.Status == decide.Accepted {
-		o.asked[t.interrupt] = append(o.asked[t.interrupt], t.wait)
-	}
-	if len(outcome.Facts) == 0 {
-		return outcome.Answer, nil
-	}
-	if err := o.host.journal.Admit(outcome.Closing); err != nil {
-		return decide.Answer{}, fmt.Errorf("append: %w", err)
-	}
-	before := o.control.Session.Last()
-	outcome.Answer.SessionSequence = before + 1 + int64(outcome.About)
-	if err := o.append(ctx, t, outcome); err != nil {
+	if err := o.write(ctx, t, &outcome); err != nil {
 		return decide.Answer{}, err
+	}
+	if t.wait != nil && outcome.Answer.Status.Accepted() {
+		o.asked[t.interrupt] = append(o.asked[t.interrupt], t.wait)
 	}
 	o.react(outcome.Facts)
 	return outcome.Answer, nil
 }
 
-// decide asks what the command leads to. A place is taken for the time being.
-func (o *owner) decide(ctx context.Context, t *task) decide.Outcome {
-	if !o.place {
-		o.place = o.host.places.take(o.id)
+// decide asks what the command leads to. For one that may start a run a place is taken;
+// settlePlace gives it back if none was started.
+func (o *owner) decide(t *task) decide.Outcome {
+	env := o.env
+	env.Now, env.Actor, env.CommandID = o.host.opt.Now(), t.actor, t.commandID
+	if mayStart(t.command) {
+		if !o.place {
+			o.place = o.host.places.take(o.id)
+		}
+		env.MayStart = o.place && o.host.journal.Admit(false) == nil
 	}
-	return decide.Decide(t.command, o.control.Session, o.control.Desk, decide.Env{
-		Now: o.host.opt.Now(), NewID: o.host.opt.NewID, Actor: t.actor, CommandID: t.commandID,
-		MayStart: o.place, CanSteer: o.keeper.steers(), QueueLimit: o.host.opt.QueueLimit,
-		Run: o.host.endedRun(ctx, o.id), Interrupt: o.host.closedInterrupt(ctx, o.id),
-		Message: o.recorded(ctx),
-	})
+	if m, ok := t.command.(decide.Message); ok && m.WhenBusy == decide.WhenBusySteer {
+		env.CanSteer = o.active != nil && o.steers()
+	}
+	return decide.Decide(t.command, o.control.Session, o.control.Desk, env)
+}
+
+// mayStart reports whether a command can start a top-level run.
+func mayStart(c decide.Command) bool {
+	switch c.(type) {
+	case decide.Message, decide.Release, decide.StartNext, decide.Ended, decide.Recover:
+		return true
+	}
+	return false
 }
 
 // settlePlace gives the place back where no run is active, and stands in line for one
 // where a message waits.
 func (o *owner) settlePlace() {
 	if o.failure != nil || o.control.Session.ActiveRootRunID() != "" {
+		o.host.places.leave(o.id)
 		return
+	}
+	if len(o.control.Desk.Queue) > 0 && !o.control.Desk.Parked {
+		o.host.places.wait(o.id)
+	} else {
+		o.host.places.leave(o.id)
 	}
 	if o.place {
 		o.place = false
 		o.host.places.give()
-	}
-	if len(o.control.Desk.Queue) > 0 && !o.control.Desk.Parked {
-		o.host.places.wait(o.id)
-		return
-	}
-	o.host.places.leave(o.id)
-}
-
-// recorded tells whether a message was recorded in the session.
-func (o *owner) recorded(ctx context.Context) func(string) bool {
-	return func(id string) bool {
-		found := false
-		err := o.host.replay.Display(ctx, o.id, func(s replay.State) error {
-			for _, m := range s.Session.Messages() {
-				found = found || m.MessageID == id
-			}
-			return nil
-		})
-		if err != nil {
-			o.log.Error("look for message", "error", err)
-		}
-		return found
 	}
 }
 

@@ -1,28 +1,37 @@
 package host
 
-import "sync"
+import (
+	"slices"
+	"sync"
+)
 
 // places counts the agents that run, and remembers the sessions that wait for a place
 // in the order in which they came.
 type places struct {
-	wake func(session string)
+	wake func(session string) // must not wait
 
 	mu      sync.Mutex
-	free    int      // guarded by mu
-	waiting []string // guarded by mu
+	free    int             // guarded by mu; below 0 after force
+	waiting []string        // guarded by mu
+	waking  map[string]bool // guarded by mu: were woken and have not answered
 }
 
-func newPlaces(n int, wake func(string)) *places { return &places{free: n, wake: wake} }
+func newPlaces(n int, wake func(string)) *places {
+	return &places{free: n, wake: wake, waking: map[string]bool{}}
+}
 
-// take takes a place if one is free and nobody else waits for it.
+// take takes a place if one is free that nobody else waits for longer.
 func (p *places) take(session string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.free <= 0 || len(p.waiting) > 0 && p.waiting[0] != session {
+	ahead := slices.Index(p.waiting, session)
+	if ahead < 0 {
+		ahead = len(p.waiting)
+	}
+	if p.free <= ahead {
 		return false
 	}
 	p.free--
-	p.forgetLocked(session)
 	return true
 }
 
@@ -34,53 +43,48 @@ func (p *places) force() {
 	p.free--
 }
 
-// give gives a place back, and wakes the first session that waits.
+// give gives a place back, and wakes who waits for it.
 func (p *places) give() {
-	p.mu.Lock()
-	p.free++
-	p.mu.Unlock()
-	p.poke()
+	p.change(func() { p.free++ })
 }
 
-// wait notes that a session waits for a place. It is woken when it is its turn.
+// wait notes that a session waits for a place; it keeps its turn if it does already.
+// It is woken when a place is free for it.
 func (p *places) wait(session string) {
-	p.mu.Lock()
-	p.forgetLocked(session)
-	p.waiting = append(p.waiting, session)
-	p.mu.Unlock()
-	p.poke()
+	p.change(func() {
+		if !slices.Contains(p.waiting, session) {
+			p.waiting = append(p.waiting, session)
+		}
+	})
 }
 
 // leave forgets that a session waits.
 func (p *places) leave(session string) {
-	p.mu.Lock()
-	before := len(p.waiting)
-	p.forgetLocked(session)
-	left := len(p.waiting) < before
-	p.mu.Unlock()
-	if left {
-		p.poke()
-	}
+	p.change(func() {
+		p.waiting = slices.DeleteFunc(p.waiting, func(s string) bool { return s == session })
+	})
 }
 
-// poke wakes the first session that waits, if a place is free.
-func (p *places) poke() {
-	p.mu.Lock()
-	first := ""
-	if p.free > 0 && len(p.waiting) > 0 {
-		first = p.waiting[0]
-	}
-	p.mu.Unlock()
-	if first != "" {
-		p.wake(first)
-	}
+// woken notes that a session that was woken has answered. If it waits still, it is
+// woken again.
+func (p *places) woken(session string) {
+	p.change(func() { delete(p.waking, session) })
 }
 
-func (p *places) forgetLocked(session string) {
-	for i, s := range p.waiting {
-		if s == session {
-			p.waiting = append(p.waiting[:i], p.waiting[i+1:]...)
-			return
+// change is the one door to the line: after a change those are woken for whom there
+// are places, each once.
+func (p *places) change(f func()) {
+	p.mu.Lock()
+	f()
+	var wake []string
+	for _, session := range p.waiting[:min(max(p.free, 0), len(p.waiting))] {
+		if !p.waking[session] {
+			p.waking[session] = true
+			wake = append(wake, session)
 		}
+	}
+	p.mu.Unlock()
+	for _, session := range wake {
+		p.wake(session)
 	}
 }

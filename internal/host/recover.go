@@ -26,16 +26,22 @@ func (h *Host) Start(ctx context.Context) error {
 			return fmt.Errorf("list open work: %w", err)
 		}
 		if err := h.recover(ctx, row.Session); err != nil {
-			if errors.Is(err, journal.ErrDamaged) {
-				h.opt.Logger.Error("leave a damaged session as it is", "session", row.Session, "error", err)
-				continue
-			}
 			return fmt.Errorf("recover session %s: %w", row.Session, err)
 		}
 	}
 	h.timers.Start()
-	h.ready.Store(true)
-	return nil
+	return h.serve()
+}
+
+// recover loads a session, which repairs it. What is wrong with one session keeps no
+// other from being served: it is told, and left as it is.
+func (h *Host) recover(ctx context.Context, id string) error {
+	_, err := h.owner(ctx, id)
+	if errors.Is(err, journal.ErrDamaged) || errors.Is(err, ErrInternal) {
+		h.opt.Logger.Error("leave a session as it is that cannot be repaired", "session", id, "error", err)
+		return nil
+	}
+	return err
 }
 
 // endLeft ends the processes that a dead host left running.
@@ -50,48 +56,43 @@ func (h *Host) endLeft(ctx context.Context) error {
 				return fmt.Errorf("end process %d: %w", p.PID, err)
 			}
 		}
-		_, err := h.journal.Append(ctx, journal.Batch{
-			Session: journal.HostStream, Changes: []journal.Change{journal.Remove{Key: row.Key()}},
-			Time: h.opt.Now().UTC(), Closing: true,
-		})
-		if err != nil {
+		if err := h.carry(ctx, journal.Remove{Key: row.Key()}); err != nil {
 			return fmt.Errorf("forget process: %w", err)
 		}
 	}
 	return nil
 }
 
-// recover repairs one session.
-func (h *Host) recover(ctx context.Context, id string) error {
-	t := &task{recover: true, reply: make(chan reply, 1)}
-	_, err := h.hand(ctx, id, t)
-	return err
-}
-
-// recover closes what the dead host left open, or lets the agent go on.
-func (o *owner) recover(ctx context.Context) (decide.Answer, error) {
-	if o.active != nil {
-		return decide.Answer{Status: decide.AlreadyApplied}, nil
+// repair goes on with what a dead host, or an owner that failed, has left open: what
+// waits too long expires, then the agent goes on with the run if it can, and the run is
+// closed if not (R17).
+func (o *owner) repair(ctx context.Context) error {
+	var commands []decide.Command
+	for _, i := range o.control.Session.OpenInterrupts() {
+		commands = append(commands, decide.Expire{InterruptID: i.InterruptID})
 	}
-	kind, known := o.host.agents.Kind(o.agentName())
-	resumes := known && kind.Resumes()
-	answer, err := o.answer(&task{command: decide.Recover{Resumes: resumes}, actor: hostActor})
-	if err != nil {
-		return answer, err
+	if o.control.Session.ActiveRootRunID() != "" {
+		kind, known := o.host.agents.Kind(o.agentName())
+		commands = append(commands, decide.Recover{Resumes: known && kind.Resumes()})
+	}
+	if o.control.Desk.Exists() {
+		commands = append(commands, decide.StartNext{})
+	}
+	for _, c := range commands {
+		if _, err := o.answer(&task{command: c, actor: hostActor}); err != nil {
+			return err
+		}
 	}
 	if o.active == nil && o.control.Session.ActiveRootRunID() != "" {
-		return answer, o.resume(ctx)
+		return o.resume(ctx)
 	}
-	if o.active == nil {
-		return o.answer(&task{command: decide.StartNext{}, actor: hostActor})
-	}
-	return answer, nil
+	return nil
 }
 
 // resume lets the agent go on with the active run.
 func (o *owner) resume(ctx context.Context) error {
-	run, _ := o.control.Session.Run(o.control.Session.ActiveRootRunID())
-	past, err := o.past(ctx, run.RunID)
+	root := o.control.Session.ActiveRootRunID()
+	past, err := o.past(ctx, root)
 	if err != nil {
 		return err
 	}
@@ -99,11 +100,7 @@ func (o *owner) resume(ctx context.Context) error {
 		o.place = true
 		o.host.places.force()
 	}
-	var prompt agent.Message
-	if len(past) > 1 {
-		prompt = promptAfter(past[1:])
-	}
-	o.begin(run, prompt, past)
+	o.begin(root, promptOf(past), past)
 	return nil
 }
 

@@ -17,16 +17,14 @@ type task struct {
 	// keys name the stored answers of a command that is idempotent, hash its content.
 	keys []journal.Key
 	hash []byte
-	// changes are rows that the batch carries besides those of its facts.
-	changes []journal.Change
+	// agent says that an agent records something, which the host need not believe.
+	agent bool
 	// wait gets the decision of interrupt, which the command asks or waits for.
 	interrupt string
 	wait      chan answered
 	// remove, not a command, deletes the session.
 	remove bool
-	// recover, not a command, repairs the session at the start of the host.
-	recover bool
-	reply   chan reply
+	reply  chan reply // has room for the one reply
 }
 
 type reply struct {
@@ -34,16 +32,19 @@ type reply struct {
 	err    error
 }
 
-// errOwnerEnded says that an idle owner ended before it took the task.
+// errOwnerEnded says that the owner ended before it took the task.
 var errOwnerEnded = errors.New("the owner ended")
 
-// do hands a client's task to the owner's mailbox and waits for its answer.
+// do hands a task to the owner's mailbox and waits for its answer.
 func (o *owner) do(ctx context.Context, t *task) (decide.Answer, error) {
 	select {
 	case o.mailbox <- t:
 	case <-o.ended:
 		return decide.Answer{}, errOwnerEnded
 	default:
+		if isDone(o.ended) {
+			return decide.Answer{}, errOwnerEnded
+		}
 		return decide.Answer{}, ErrOverloaded
 	}
 	return o.await(ctx, t)
@@ -51,6 +52,9 @@ func (o *owner) do(ctx context.Context, t *task) (decide.Answer, error) {
 
 // record hands an agent's record to the owner; commands of clients go before it.
 func (o *owner) record(ctx context.Context, t *task) (decide.Answer, error) {
+	if err := ctx.Err(); err != nil {
+		return decide.Answer{}, err
+	}
 	select {
 	case o.records <- t:
 	case <-o.ended:
@@ -61,6 +65,8 @@ func (o *owner) record(ctx context.Context, t *task) (decide.Answer, error) {
 	return o.await(context.WithoutCancel(ctx), t) // what was taken is recorded
 }
 
+// await waits for the answer to a task that was handed over. A task that lies in the
+// mailbox of an owner that has ended was not taken, and never will be.
 func (o *owner) await(ctx context.Context, t *task) (decide.Answer, error) {
 	select {
 	case r := <-t.reply:

@@ -35,6 +35,9 @@ func (h *Host) NewFramer(encode func(Record) []byte) *Framer { return feed.NewFr
 // Epoch identifies the store (DESIGN §4): a cursor of another epoch means nothing.
 func (h *Host) Epoch() string { return h.journal.Identity().Epoch }
 
+// ErrInvalid says that the cursor of a list is none that the list gave.
+var ErrInvalid = journal.ErrInvalid
+
 // View is a session in the eyes of a reader who may see it.
 type View struct {
 	host *Host

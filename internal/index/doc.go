@@ -3,14 +3,14 @@
 // # What it promises
 //
 // [Changes] is a pure function of the state and desk before a fact, and the fact. The
-// owner of a session calls it as it appends, and verify calls it again over the stored
-// facts: the derived rows of a store are exactly these.
+// owner of a session calls it as it appends, and verify calls it again, by way of
+// [Deriver], over the stored facts: the derived rows of a store are exactly these.
 //
 // # Invariants
 //
-// The catalogue row changes on lifecycle facts alone, so that streaming text touches no
-// row. A timer's row is written with the fact that sets it and removed with the one
-// that settles it.
+// The catalogue row changes on lifecycle facts alone, and of a message only the fact that
+// begins it has a row, so that streaming text touches none. A timer's row is written with
+// the fact that sets it and removed with the one that settles it.
 //
 // # Concurrency
 //

@@ -34,18 +34,20 @@ type Session struct {
 // Interrupt is the value of an interrupt's row: what the inbox shows while it is open,
 // and how it was closed.
 type Interrupt struct {
-	RunID           string    `json:"runId,omitzero"`
-	RootRunID       string    `json:"rootRunId,omitzero"`
-	WaitID          string    `json:"waitId"`
-	Kind            string    `json:"kind"`
-	Actions         []string  `json:"actions,omitempty"`
-	Title           string    `json:"title,omitzero"`
-	Message         string    `json:"message,omitzero"`
-	Input           narad.Raw `json:"input,omitzero"`
-	ExpiresAt       string    `json:"expiresAt,omitzero"`
-	RequestedAt     string    `json:"requestedAt,omitzero"`
-	Decision        string    `json:"decision,omitzero"`
-	SessionSequence int64     `json:"sessionSequence,omitzero"`
+	RunID       string    `json:"runId,omitzero"`
+	RootRunID   string    `json:"rootRunId,omitzero"`
+	WaitID      string    `json:"waitId"`
+	Kind        string    `json:"kind"`
+	Actions     []string  `json:"actions,omitempty"`
+	Title       string    `json:"title,omitzero"`
+	Message     string    `json:"message,omitzero"`
+	Input       narad.Raw `json:"input,omitzero"`
+	ExpiresAt   string    `json:"expiresAt,omitzero"`
+	RequestedAt string    `json:"requestedAt,omitzero"`
+	Decision    string    `json:"decision,omitzero"`
+	// Members holds what was decided for each member of a pack, by its request id.
+	Members         map[string]string `json:"members,omitempty"`
+	SessionSequence int64             `json:"sessionSequence,omitzero"`
 }
 
 // Open is the value of an open-work row: the active top-level execution.
@@ -53,6 +55,18 @@ type Open struct {
 	RootRunID  string `json:"rootRunId,omitzero"`
 	WorkflowID string `json:"workflowId,omitzero"`
 }
+
+// Withdrawn is the state in the row of a run that was withdrawn before it started: no
+// fact tells of the run itself, and yet its id is known (R16).
+const Withdrawn = "withdrawn"
+
+// Recorded names the row that a message of a session has once it is recorded, whoever
+// chose its id: an id is given once in a session, and only what is recorded is redacted.
+func Recorded(session, messageID string) journal.Key {
+	return journal.AliasKey(spaceMessage, session+" "+messageID)
+}
+
+const spaceMessage = "message"
 
 // TimerID names the timer that lets an interrupt expire.
 func TimerID(interruptID string) string { return "expire:" + interruptID }
@@ -64,6 +78,10 @@ func Changes(before *session.State, d *desk.State, fact narad.Authority) []journ
 	switch f := fact.(type) {
 	case *narad.Custom:
 		c.custom(f)
+	case *narad.MessageUserRecorded:
+		c.recorded(f.MessageID)
+	case *narad.MessageTextStarted:
+		c.recorded(f.MessageID)
 	case *narad.RunStarted:
 		c.runStarted(f)
 	case *narad.RunFinished, *narad.RunError, *narad.RunCancelled:
@@ -73,7 +91,7 @@ func Changes(before *session.State, d *desk.State, fact narad.Authority) []journ
 	case *narad.InterruptResolved:
 		c.interruptResolved(f)
 	case *narad.WorkflowStarted:
-		c.workflowStarted()
+		c.workflowStarted(f)
 	case *narad.WorkflowEnded:
 		c.workflowEnded(f)
 	}
@@ -106,12 +124,30 @@ func (c *changes) custom(f *narad.Custom) {
 	switch f.Name {
 	case facts.SessionCreated, facts.SessionArchived, facts.SessionRestored:
 		c.catalogue(c.rest())
-	case facts.InputQueued, facts.InputWithdrawn, facts.QueueReleased:
-		c.openWork(c.before.ActiveRootRunID())
-		if c.before.ActiveRootRunID() == "" {
-			c.catalogue(c.rest())
-		}
+	case facts.InputQueued:
+		c.queue()
+	case facts.InputWithdrawn:
+		w, _ := facts.Read[facts.Withdrawn](f, f.Name)
+		at := uint64(f.SessionSequence)
+		c.put(journal.RunRow{
+			ID: w.RunID, Session: f.SessionID, Root: w.RunID, First: at, Last: at, State: Withdrawn,
+		})
+		c.queue()
 	}
+}
+
+// queue shows a change of the queue. While something is active it changes no row: that
+// is shown.
+func (c *changes) queue() {
+	if c.before.ActiveRootRunID() == "" && c.before.ActiveWorkflowID() == "" {
+		c.openWork("", "")
+		c.catalogue(c.rest())
+	}
+}
+
+func (c *changes) recorded(messageID string) {
+	key := Recorded(c.e.SessionID, messageID)
+	c.put(journal.AliasRow{Space: key.Space, Alias: key.ID, Session: c.e.SessionID, ID: messageID})
 }
 
 // rest is the session's state while no run is active.
@@ -139,14 +175,12 @@ func (c *changes) catalogue(state string) {
 }
 
 // openWork marks the session while something is active or waits in it.
-func (c *changes) openWork(root string) {
-	if root == "" && len(c.after().Queue) == 0 {
+func (c *changes) openWork(root, workflow string) {
+	if root == "" && workflow == "" && len(c.after().Queue) == 0 {
 		c.remove(journal.OpenWorkKey(c.e.SessionID))
 		return
 	}
-	c.put(journal.OpenWorkRow{
-		Session: c.e.SessionID, Value: value(Open{RootRunID: root, WorkflowID: c.before.ActiveWorkflowID()}),
-	})
+	c.put(journal.OpenWorkRow{Session: c.e.SessionID, Value: value(Open{RootRunID: root, WorkflowID: workflow})})
 }
 
 func (c *changes) runStarted(f *narad.RunStarted) {
@@ -156,24 +190,41 @@ func (c *changes) runStarted(f *narad.RunStarted) {
 	})
 	if f.RunID == f.RootRunID {
 		c.catalogue(Running)
-		c.openWork(f.RunID)
+		c.openWork(f.RunID, f.WorkflowID)
 	}
 }
 
 func (c *changes) runEnded() {
-	state := map[narad.Type]session.RunState{
-		narad.TypeRunFinished: session.Finished, narad.TypeRunError: session.Failed,
-		narad.TypeRunCancelled: session.Cancelled,
-	}[c.fact.Type()]
 	run, _ := c.before.Run(c.e.RunID)
 	c.put(journal.RunRow{
 		ID: c.e.RunID, Session: c.e.SessionID, Root: c.e.RootRunID, First: uint64(run.StartedSequence),
-		Last: uint64(c.e.SessionSequence), State: string(state),
+		Last: uint64(c.e.SessionSequence), State: string(ending(c.fact.Type())),
 	})
 	if c.e.RunID == c.e.RootRunID {
-		c.catalogue(c.rest())
-		c.openWork("")
+		c.atRest(run.WorkflowID)
 	}
+}
+
+// atRest shows that a top-level execution has ended. One that runs on, the workflow of
+// a run, keeps the session running.
+func (c *changes) atRest(workflow string) {
+	c.openWork("", workflow)
+	if workflow != "" {
+		c.catalogue(Running)
+		return
+	}
+	c.catalogue(c.rest())
+}
+
+// ending is the state in which a terminal leaves a run or workflow.
+func ending(t narad.Type) session.RunState {
+	switch t {
+	case narad.TypeRunError, narad.TypeWorkflowError:
+		return session.Failed
+	case narad.TypeRunCancelled, narad.TypeWorkflowCancelled:
+		return session.Cancelled
+	}
+	return session.Finished
 }
 
 func (c *changes) interruptRequested(f *narad.InterruptRequested) {
@@ -197,7 +248,7 @@ func (c *changes) interruptResolved(f *narad.InterruptResolved) {
 		ID: f.InterruptID, Session: f.SessionID, Sequence: uint64(asked.RequestedSequence),
 		Value: value(Interrupt{
 			RunID: f.RunID, RootRunID: f.RootRunID, WaitID: f.WaitID, Kind: asked.Kind,
-			Decision: f.Decision, SessionSequence: f.SessionSequence,
+			Decision: f.Decision, Members: decided(f.Members), SessionSequence: f.SessionSequence,
 		}),
 	})
 	if asked.ExpiresAt != "" {
@@ -205,16 +256,32 @@ func (c *changes) interruptResolved(f *narad.InterruptResolved) {
 	}
 }
 
-func (c *changes) workflowStarted() {
+func decided(members []narad.MemberDecision) map[string]string {
+	if len(members) == 0 {
+		return nil
+	}
+	decisions := make(map[string]string, len(members))
+	for _, m := range members {
+		decisions[m.RequestID] = m.Decision
+	}
+	return decisions
+}
+
+// The start of a workflow is found by its sequence 1, so its row tells only how it
+// stands.
+func (c *changes) workflowStarted(f *narad.WorkflowStarted) {
 	c.put(journal.WorkflowRow{
-		ID: c.e.WorkflowID, Session: c.e.SessionID, First: uint64(c.e.SessionSequence), State: string(session.Running),
+		ID: f.WorkflowID, Session: f.SessionID, First: uint64(f.SessionSequence), State: string(session.Running),
 	})
+	c.catalogue(Running)
+	c.openWork("", f.WorkflowID)
 }
 
 func (c *changes) workflowEnded(f *narad.WorkflowEnded) {
 	c.put(journal.WorkflowRow{
-		ID: f.WorkflowID, Session: f.SessionID, Last: uint64(f.SessionSequence), State: string(f.Kind),
+		ID: f.WorkflowID, Session: f.SessionID, Last: uint64(f.SessionSequence), State: string(ending(f.Type())),
 	})
+	c.atRest("")
 }
 
 func value(v any) []byte {

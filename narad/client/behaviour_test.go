@@ -143,6 +143,7 @@ func TestA4StreamThatEndsIsFollowedByHistoryAndAnother(t *testing.T) {
 			if live(u, s) && cut.IsZero() {
 				cut = time.Now()
 				h.CutStreams()
+				synctest.Wait() // the stream is gone: what comes now is not on it
 				started(h, 2, 2)
 			}
 			return at(2)(u, s)

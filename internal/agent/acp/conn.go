@@ -318,10 +318,8 @@ func (c *conn) send(m message, params any) error {
 	if err != nil {
 		return fmt.Errorf("encode %s: %w", m.Method, err)
 	}
-	select { // a broken connection takes nothing, though its queue may have room
-	case <-c.broken:
-		return c.why()
-	default:
+	if err := c.why(); err != nil {
+		return err
 	}
 	late := time.NewTimer(c.timeout)
 	defer late.Stop()

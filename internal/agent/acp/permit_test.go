@@ -175,6 +175,47 @@ func TestStopDuringPermission(t *testing.T) {
 	}
 }
 
+// patient lets permissions wait for nothing but their context, as a host may.
+type patient struct{ agent.Agent }
+
+func (p patient) Run(ctx context.Context, h agent.Handle) agent.Ending {
+	return p.Agent.Run(ctx, patientHandle{h})
+}
+
+type patientHandle struct{ agent.Handle }
+
+func (patientHandle) Permit(ctx context.Context, _ agent.Permission) (agent.Answer, error) {
+	<-ctx.Done()
+	return agent.Answer{}, ctx.Err()
+}
+
+func TestOpenPermissionsEndWithTheTurn(t *testing.T) {
+	const ask = `ask p allow_once,reject_once {"toolCallId":"t","title":"one"}`
+	for _, c := range []struct {
+		name, script string
+		stop         bool
+		want         string
+	}{
+		{"stopped", lines(ask, "say asked", "cancelled", "wait p"), true, "asked[p: cancelled]"},
+		{"the agent does not wait", lines(ask, "say asked"), false, "asked"},
+		{"the agent exits", lines(ask, "say asked", "exit 1"), false, "asked"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := set(t, agenttest.Options{})
+			r := s.Start(patient{s.agent}, c.script)
+			if c.stop {
+				s.until(r, func() bool { return s.says() == "asked" })
+				r.Stop()
+			}
+			s.bounded(r)
+			if got := s.says(); got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
 // TestDenialEndsTurn is what some agents do: they give up when something is denied.
 func TestDenialEndsTurn(t *testing.T) {
 	s := set(t, agenttest.Options{Answer: always("deny")})
@@ -204,6 +245,22 @@ func TestPermissionOfDelegate(t *testing.T) {
 	}
 	if delegate == nil || gate == nil || gate.ParentRunID != delegate.RunID {
 		t.Errorf("got delegate %+v and gate %+v, want the gate below the delegate", delegate, gate)
+	}
+	if refused := s.Refused(); len(refused) > 0 {
+		t.Errorf("got refused records %q", refused)
+	}
+}
+
+func TestDenialOfDelegateAtWork(t *testing.T) {
+	s := set(t, agenttest.Options{Answer: always("deny")})
+	s.Do(s.agent, lines(
+		`send {"sessionUpdate":"tool_call","toolCallId":"task","title":"task","status":"in_progress"}`,
+		`send {"sessionUpdate":"tool_call","toolCallId":"in","title":"ls","status":"in_progress","_meta":{"parentToolCallId":"task"}}`,
+		`ask p allow_once,reject_once {"toolCallId":"task","title":"task"}`, `wait p`,
+		`send {"sessionUpdate":"tool_call_update","toolCallId":"in","status":"completed"}`,
+		`send {"sessionUpdate":"tool_call_update","toolCallId":"task","status":"completed"}`))
+	if got, want := sorted(s.finishes()), []string{"in=success", "task=cancelled denied"}; !cmp.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 	if refused := s.Refused(); len(refused) > 0 {
 		t.Errorf("got refused records %q", refused)

@@ -206,6 +206,11 @@ func TestUsage(t *testing.T) {
 	if want := `{"promptTokens":7,"completionTokens":2,"totalTokens":9,"cachedReadTokens":4}`; err != nil || string(got) != want {
 		t.Errorf("got %s, %v; want %s", got, err, want)
 	}
+	e = s.Do(s.agent, `raw {"jsonrpc":"2.0","id":4,"result":{"stopReason":"end_turn","_meta":{"quota":{"token_count":{"input_tokens":3,"output_tokens":1}}}}}`)
+	got, err = e.Usage.MarshalJSON()
+	if want := `{"promptTokens":3,"completionTokens":1}`; err != nil || string(got) != want {
+		t.Errorf("got %s, %v; want %s", got, err, want)
+	}
 	if e := s.Do(s.agent, `end end_turn`); e.Usage != nil {
 		t.Errorf("got %+v, want no figures that nobody told", e.Usage)
 	}
@@ -232,21 +237,21 @@ func TestManyQuickUpdates(t *testing.T) {
 	}
 }
 
+// TestHugeLines is case 76: 20 MB of a tool are told by a summary, and no line is too
+// long to be read.
 func TestHugeLines(t *testing.T) {
-	const size = 20 << 20 // case 76
 	s := set(t, agenttest.Options{})
-	e := s.Do(s.agent, lines(
-		"huge 20971520", "say .",
-		`send {"sessionUpdate":"tool_call","toolCallId":"t","title":"x","status":"completed","rawInput":"@600000@","rawOutput":"@600000@"}`))
-	if got := len(s.says()); got != size+1 || e.StopReason != "completed" {
-		t.Errorf("got %d bytes and %+v, want %d", got, e, size+1)
+	e := s.Do(s.agent, lines("huge 3000000", "say .",
+		`send {"sessionUpdate":"tool_call","toolCallId":"t","title":"x","status":"completed","rawInput":"@600000@","rawOutput":"@20971520@"}`))
+	if got := len(s.says()); got != 3_000_001 || e.StopReason != "completed" {
+		t.Errorf("got %d bytes and %+v, want all of them", got, e)
 	}
 	for _, rec := range s.Facts() {
 		switch r := rec.(type) {
 		case *narad.ToolCallStarted:
 			checkSummary(t, r.Args, "600002")
 		case *narad.ToolCallFinished:
-			checkSummary(t, r.Response.Field("output"), "600002")
+			checkSummary(t, r.Response.Field("output"), "20971522")
 		}
 	}
 }

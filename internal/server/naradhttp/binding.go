@@ -1,10 +1,12 @@
 package naradhttp
 
 import (
-	"encoding/json"
+	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
+	"github.com/go-json-experiment/json"
 	"github.com/mahati-host/mahati/internal/host"
 	"github.com/mahati-host/mahati/internal/server"
 	"github.com/mahati-host/mahati/internal/sse"
@@ -20,12 +22,16 @@ type Options struct {
 	Version string
 	// Heartbeat is the longest silence on a stream, told to clients; 15 s.
 	Heartbeat time.Duration
-	// MaxLag is how many facts a reader that makes no progress may be behind; 65,536.
+	// MaxLag is how many facts a reader may be behind that comes no nearer to the head;
+	// 65,536.
 	MaxLag uint64
 	// Page is the largest page of history; 1,000.
 	Page int
-	// Now is the clock of heartbeats; time.Now.
+	// Now is the clock of streams; time.Now.
 	Now func() time.Time
+	// ActorName tells the name behind an actor's id, for the audit of an administrator
+	// (R6). Nil: no id has a name.
+	ActorName func(id string) (name string, known bool)
 }
 
 // Binding is the routes of the protocol. New makes one.
@@ -49,6 +55,9 @@ func New(h *host.Host, streams *server.Streams, o Options) *Binding {
 	}
 	if o.Now == nil {
 		o.Now = time.Now
+	}
+	if o.ActorName == nil {
+		o.ActorName = func(string) (string, bool) { return "", false }
 	}
 	return &Binding{host: h, streams: streams, framer: h.NewFramer(frame), opt: o}
 }
@@ -76,6 +85,7 @@ func (b *Binding) Register(mux *http.ServeMux) {
 		"GET /sessions/{id}/events":        b.events,
 		"GET /sessions/{id}/stream":        b.stream,
 		"GET /sessions/{id}/messages":      b.messages,
+		"GET /sessions/{id}/audit":         b.audit,
 		"GET /interrupts":                  b.inbox,
 		"POST /commands/message":           b.message,
 		"POST /commands/stop-active-root":  b.stop,
@@ -84,7 +94,7 @@ func (b *Binding) Register(mux *http.ServeMux) {
 		"POST /commands/resolve-interrupt": b.resolve,
 		"POST /commands/start-workflow":    b.startWorkflow,
 	} {
-		method, path, _ := cutPattern(pattern)
+		method, path, _ := strings.Cut(pattern, " ")
 		mux.HandleFunc(method+" "+Prefix+path, func(w http.ResponseWriter, r *http.Request) {
 			if err := handle(w, r); err != nil {
 				server.WriteProblem(w, r, problemOf(err))
@@ -93,26 +103,22 @@ func (b *Binding) Register(mux *http.ServeMux) {
 	}
 }
 
-func cutPattern(p string) (method, path string, ok bool) {
-	for i := range len(p) {
-		if p[i] == ' ' {
-			return p[:i], p[i+1:], true
-		}
-	}
-	return "", p, false
-}
-
 // write answers with a JSON document.
 func write(w http.ResponseWriter, status int, v any) error {
-	data, err := json.Marshal(v)
+	data, err := json.Marshal(v, json.Deterministic(true))
 	if err != nil {
-		return err
+		return fmt.Errorf("encode the answer: %w", err)
 	}
+	writeJSON(w, status, data)
+	return nil
+}
+
+// writeJSON answers with a document that is encoded already.
+func writeJSON(w http.ResponseWriter, status int, data []byte) {
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
 	h.Set("Cache-Control", "no-store")
 	h.Set("Narad-Version", narad.Version)
 	w.WriteHeader(status)
 	_, _ = w.Write(append(data, '\n')) // the client may have left
-	return nil
 }

@@ -1,15 +1,17 @@
 package naradhttp
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/mahati-host/mahati/internal/host"
 	"github.com/mahati-host/mahati/internal/server"
+	"github.com/mahati-host/mahati/narad"
 )
 
 // The sizes of what clients send (DESIGN §10), in bytes.
@@ -22,7 +24,6 @@ const (
 	maxMessage = 256 << 10
 	maxPage    = 1_000
 	maxMembers = 32
-	maxDepth   = 64
 )
 
 // bad is a request that cannot be understood.
@@ -30,28 +31,37 @@ func bad(code, detail string) *server.Problem {
 	return &server.Problem{HTTPStatus: http.StatusBadRequest, Code: code, Detail: detail}
 }
 
+// badField is a request one field of which cannot be used.
+func badField(field, rule string) *server.Problem { return bad("invalid_field", field+" "+rule) }
+
 // decode reads the body of a request into v. Unknown fields are ignored, as the
-// protocol wants; what is known must have its form.
+// protocol wants, and null is an optional field left out; what is known must have its
+// form.
 func decode(r *http.Request, v any) error {
 	body, err := server.ReadBody(r)
 	if err != nil {
 		return err
 	}
-	if deep(body) {
-		return bad("bad_request", "the body nests deeper than 64")
-	}
-	if !utf8.Valid(body) {
-		return bad("bad_request", "the body is not UTF-8")
-	}
-	err = json.Unmarshal(body, v)
-	var typed *json.UnmarshalTypeError
-	switch {
-	case errors.As(err, &typed):
-		return bad("invalid_field", "the field "+strconv.Quote(typed.Field)+" has the wrong type")
-	case err != nil:
+	if jsontext.Value(body).Kind() != '{' {
 		return bad("bad_request", "the body must be one JSON object")
 	}
+	if deep(body) {
+		return bad("bad_request", fmt.Sprintf("the body nests deeper than %d", narad.MaxDepth))
+	}
+	err = json.Unmarshal(body, v)
+	var mistyped *json.SemanticError
+	switch {
+	case errors.As(err, &mistyped):
+		return badField(pathOf(mistyped), "has the wrong type")
+	case err != nil:
+		return bad("bad_request", "the body must be one JSON object, in UTF-8 and without repeated names")
+	}
 	return nil
+}
+
+// pathOf names a field: our own names and indexes, nothing that the client chose.
+func pathOf(err *json.SemanticError) string {
+	return strings.ReplaceAll(strings.TrimPrefix(string(err.JSONPointer), "/"), "/", ".")
 }
 
 // deep reports whether a JSON text nests deeper than the protocol allows.
@@ -65,7 +75,7 @@ func deep(body []byte) bool {
 			text = !text
 		case text:
 		case c == '{' || c == '[':
-			if depth++; depth > maxDepth {
+			if depth++; depth > narad.MaxDepth {
 				return true
 			}
 		case c == '}' || c == ']':
@@ -78,7 +88,23 @@ func deep(body []byte) bool {
 // checkID demands the form of an id that a client may choose (R4).
 func checkID(field, id string) error {
 	if id == "" || len(id) > maxID || strings.ContainsFunc(id, func(r rune) bool { return !idRune(r) }) {
-		return bad("invalid_field", field+" must be 1 to 128 letters, digits and . _ : -")
+		return badField(field, "must be 1 to 128 letters, digits and . _ : -")
+	}
+	return nil
+}
+
+// named is an id with the name of its field.
+type named struct{ field, id string }
+
+// checkIDs demands the form of each id that is there.
+func checkIDs(list ...named) error {
+	for _, n := range list {
+		if n.id == "" {
+			continue
+		}
+		if err := checkID(n.field, n.id); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -88,15 +114,23 @@ func idRune(r rune) bool {
 		'0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z'
 }
 
+// lineBreaks says whether a text may have several lines.
+type lineBreaks bool
+
+const (
+	oneLine  lineBreaks = false
+	anyLines lineBreaks = true
+)
+
 // checkText bounds a text and refuses control characters in it. Line breaks and tabs
 // are for texts of several lines alone.
-func checkText(field, s string, most int, lines bool) error {
+func checkText(field, s string, most int, lines lineBreaks) error {
 	if len(s) > most {
-		return bad("invalid_field", fmt.Sprintf("%s has at most %d bytes", field, most))
+		return badField(field, fmt.Sprintf("may have at most %d bytes", most))
 	}
 	for _, r := range s {
-		if (r < 0x20 || r == 0x7f) && !(lines && (r == '\n' || r == '\t' || r == '\r')) {
-			return bad("invalid_field", field+" holds a control character")
+		if (r < 0x20 || r == 0x7f) && !(bool(lines) && (r == '\n' || r == '\t' || r == '\r')) {
+			return badField(field, "holds a control character")
 		}
 	}
 	return nil
@@ -122,8 +156,16 @@ func limit(r *http.Request, most int) (int, error) {
 		return most, nil
 	}
 	n, err := strconv.Atoi(text)
-	if err != nil {
+	if err != nil && !errors.Is(err, strconv.ErrRange) { // out of range is clamped too
 		return 0, bad("bad_request", "limit must be an integer")
 	}
 	return min(max(n, 1), most), nil
+}
+
+// badCursor tells a list's cursor that this host did not give from other mistakes.
+func badCursor(cursor string, err error) error {
+	if cursor != "" && errors.Is(err, host.ErrInvalid) {
+		return bad("bad_cursor", "cursor is none that this host gave")
+	}
+	return err
 }

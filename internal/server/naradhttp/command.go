@@ -1,9 +1,7 @@
 package naradhttp
 
 import (
-	"encoding/json"
 	"net/http"
-	"strconv"
 
 	"github.com/mahati-host/mahati/internal/access"
 	"github.com/mahati-host/mahati/internal/decide"
@@ -22,38 +20,42 @@ var statusCodes = map[decide.Status]int{
 // do performs a command and answers it. A refusal that has one of the eight words has
 // the shape of a command's answer (R23).
 func (b *Binding) do(w http.ResponseWriter, r *http.Request, q host.Request) error {
-	for field, id := range map[string]string{"commandId": q.CommandID, "sessionId": q.Session} {
-		if id == "" {
-			continue
-		}
-		if err := checkID(field, id); err != nil {
-			return err
-		}
+	if err := checkIDs(named{"commandId", q.CommandID}); err != nil {
+		return err
 	}
 	server.Annotate(r.Context(), "session", q.Session)
 	answer, err := b.host.Do(r.Context(), server.PrincipalOf(r.Context()), q)
-	switch p := server.ProblemOf(problemOf(err)); {
-	case err == nil:
-	case p.HTTPStatus == http.StatusForbidden:
-		answer = host.Answer{Status: decide.Forbidden, Detail: p.Detail}
-	case p.HTTPStatus == http.StatusNotFound || p.HTTPStatus == http.StatusGone:
-		answer = host.Answer{Status: decide.NotFound, Detail: p.Detail}
-	default:
-		return err
+	if err != nil {
+		var known bool
+		if answer, known = wordOf(err); !known {
+			return err
+		}
 	}
 	return write(w, statusCodes[answer.Status], answered{
 		answer.Status, answer.Decision, answer.RequestID, answer.Detail, answer.SessionSequence, answer.RunID,
 	})
 }
 
+// wordOf says an error as an answer to a command, if one of the eight words fits. What
+// was deleted is not_found here: 410 is the code of expired.
+func wordOf(err error) (host.Answer, bool) {
+	switch p := server.ProblemOf(problemOf(err)); p.HTTPStatus {
+	case http.StatusForbidden:
+		return host.Answer{Status: decide.Forbidden, Detail: p.Detail}, true
+	case http.StatusNotFound, http.StatusGone:
+		return host.Answer{Status: decide.NotFound, Detail: p.Detail}, true
+	}
+	return host.Answer{}, false
+}
+
 // answered is a command's answer on the wire.
 type answered struct {
 	Status          decide.Status `json:"status"`
-	Decision        string        `json:"decision,omitempty"`
-	RequestID       string        `json:"requestId,omitempty"`
-	Detail          string        `json:"detail,omitempty"`
-	SessionSequence int64         `json:"sessionSequence,omitempty"`
-	RunID           string        `json:"runId,omitempty"`
+	Decision        string        `json:"decision,omitzero"`
+	RequestID       string        `json:"requestId,omitzero"`
+	Detail          string        `json:"detail,omitzero"`
+	SessionSequence int64         `json:"sessionSequence,omitzero"`
+	RunID           string        `json:"runId,omitzero"`
 }
 
 func (b *Binding) message(w http.ResponseWriter, r *http.Request) error {
@@ -71,18 +73,16 @@ func (b *Binding) message(w http.ResponseWriter, r *http.Request) error {
 	if err := checkID("sessionId", m.SessionID); err != nil {
 		return err
 	}
-	if m.MessageID != "" {
-		if err := checkID("messageId", m.MessageID); err != nil {
-			return err
-		}
+	if err := checkIDs(named{"messageId", m.MessageID}); err != nil {
+		return err
 	}
 	if len(m.Content) > maxMessage {
-		return bad("invalid_field", "content has at most 262144 bytes")
+		return badField("content", "may have at most 262144 bytes")
 	}
 	switch decide.WhenBusy(m.WhenBusy) {
 	case "", decide.WhenBusyQueue, decide.WhenBusyReject, decide.WhenBusySteer:
 	default:
-		return bad("invalid_field", "whenBusy must be queue, reject or steer")
+		return badField("whenBusy", "must be queue, reject or steer")
 	}
 	return b.do(w, r, host.Request{
 		Action: access.SendMessage, Session: m.SessionID, CommandID: m.CommandID,
@@ -105,7 +105,10 @@ func (b *Binding) stop(w http.ResponseWriter, r *http.Request) error {
 	if err := checkID("sessionId", s.SessionID); err != nil {
 		return err
 	}
-	if err := checkText("reason", s.Reason, maxReason, true); err != nil {
+	if err := checkIDs(named{"rootRunId", s.RootRunID}); err != nil {
+		return err
+	}
+	if err := checkText("reason", s.Reason, maxReason, anyLines); err != nil {
 		return err
 	}
 	return b.do(w, r, host.Request{
@@ -137,7 +140,7 @@ func (b *Binding) queue(w http.ResponseWriter, r *http.Request) error {
 		}
 		command = decide.Withdraw{RunID: q.RunID}
 	default:
-		return bad("invalid_field", "action must be release or withdraw")
+		return badField("action", "must be release or withdraw")
 	}
 	return b.do(w, r, host.Request{Action: access.ChangeQueue, Session: q.SessionID, CommandID: q.CommandID, Command: command})
 }
@@ -153,107 +156,22 @@ func (b *Binding) redact(w http.ResponseWriter, r *http.Request) error {
 	if err := decode(r, &q); err != nil {
 		return err
 	}
-	for field, id := range map[string]string{"sessionId": q.SessionID, "messageId": q.MessageID} {
-		if err := checkID(field, id); err != nil {
-			return err
-		}
-	}
-	if err := checkText("reason", q.Reason, maxReason, true); err != nil {
+	if err := checkID("sessionId", q.SessionID); err != nil {
 		return err
+	}
+	if err := checkID("messageId", q.MessageID); err != nil {
+		return err
+	}
+	if err := checkText("reason", q.Reason, maxReason, anyLines); err != nil {
+		return err
+	}
+	if q.DisplayReplacement != nil && len(*q.DisplayReplacement) > maxMessage {
+		return badField("displayReplacement", "may have at most 262144 bytes")
 	}
 	return b.do(w, r, host.Request{
 		Action: access.RedactMessage, Session: q.SessionID, CommandID: q.CommandID,
 		Command: decide.Redact{MessageID: q.MessageID, Reason: q.Reason, DisplayReplacement: q.DisplayReplacement},
 	})
-}
-
-func (b *Binding) resolve(w http.ResponseWriter, r *http.Request) error {
-	var q struct {
-		InterruptID      string       `json:"interruptId"`
-		Decision         string       `json:"decision"`
-		Reason           string       `json:"reason"`
-		ExpectedRevision int64        `json:"expectedRevision"`
-		Members          []memberName `json:"members"`
-		Answers          []answer     `json:"answers"`
-		CommandID        string       `json:"commandId"`
-	}
-	if err := decode(r, &q); err != nil {
-		return err
-	}
-	if q.InterruptID == "" || len(q.InterruptID) > maxID || q.Decision == "" || len(q.Decision) > maxName {
-		return bad("invalid_field", "interruptId and decision are required")
-	}
-	if err := checkText("reason", q.Reason, maxReason, true); err != nil {
-		return err
-	}
-	command := decide.Resolve{
-		InterruptID: q.InterruptID, Decision: q.Decision, Reason: q.Reason, ExpectedRevision: q.ExpectedRevision,
-	}
-	if len(q.Members) > maxMembers || len(q.Answers) > maxMembers {
-		return bad("invalid_field", "there are at most 32 members and answers")
-	}
-	for _, m := range q.Members {
-		if m.decision != "" && m.decision != q.Decision {
-			return bad("invalid_field", "one command gives one decision: name the members that it is for")
-		}
-		command.Members = append(command.Members, m.id)
-	}
-	for _, a := range q.Answers {
-		command.Answers = append(command.Answers, decide.QuestionAnswer{Options: a.options, Text: a.text})
-	}
-	return b.do(w, r, host.Request{Action: access.ResolveInterrupt, CommandID: q.CommandID, Command: command})
-}
-
-// memberName names a member of a pack: by its id, or as an object with its id and the
-// command's decision.
-type memberName struct{ id, decision string }
-
-// UnmarshalJSON reads either form.
-func (m *memberName) UnmarshalJSON(data []byte) error {
-	if json.Unmarshal(data, &m.id) == nil {
-		return nil
-	}
-	var object struct {
-		RequestID string `json:"requestId"`
-		Decision  string `json:"decision"`
-	}
-	if err := json.Unmarshal(data, &object); err != nil {
-		return err
-	}
-	m.id, m.decision = object.RequestID, object.Decision
-	return nil
-}
-
-// answer is the answer to one question: indexes of options, as numbers or as the
-// action words of a single question, and a text.
-type answer struct {
-	options []int
-	text    string
-}
-
-// UnmarshalJSON reads indexes in either form.
-func (a *answer) UnmarshalJSON(data []byte) error {
-	var object struct {
-		Options []json.RawMessage `json:"options"`
-		Text    string            `json:"text"`
-	}
-	if err := json.Unmarshal(data, &object); err != nil {
-		return err
-	}
-	a.text = object.Text
-	for _, raw := range object.Options {
-		text := string(raw)
-		var quoted string
-		if json.Unmarshal(raw, &quoted) == nil {
-			text = quoted
-		}
-		n, err := strconv.Atoi(text)
-		if err != nil {
-			return &json.UnmarshalTypeError{Value: "option", Field: "answers.options"}
-		}
-		a.options = append(a.options, n)
-	}
-	return nil
 }
 
 // startWorkflow is a command of the protocol that this host does not perform.

@@ -2,15 +2,11 @@ package naradhttp
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"net/http"
+	"strconv"
 
 	"github.com/mahati-host/mahati/internal/access"
 	"github.com/mahati-host/mahati/internal/host"
-	"github.com/mahati-host/mahati/internal/server"
-	"github.com/mahati-host/mahati/narad"
-	"github.com/mahati-host/mahati/narad/session"
 )
 
 // ordering is one of the three in which history may be asked for (§10.2).
@@ -19,15 +15,17 @@ type ordering struct {
 	place               func(host.Record) uint64
 }
 
+// orderings, from the widest to the narrowest: the session holds its workflows, and a
+// workflow its run trees.
 var orderings = []ordering{
 	{"", "afterSessionSequence", "nextSessionSequence", func(r host.Record) uint64 { return r.Sequence }},
-	{"rootRunId", "afterSequence", "nextSequence", func(r host.Record) uint64 { return r.RunSequence }},
 	{"workflowId", "afterWorkflowSequence", "nextWorkflowSequence", func(r host.Record) uint64 { return r.WorkflowSequence }},
+	{"rootRunId", "afterSequence", "nextSequence", func(r host.Record) uint64 { return r.RunSequence }},
 }
 
 // events serves one page of history (R26).
 func (b *Binding) events(w http.ResponseWriter, r *http.Request) error {
-	v, s, err := b.view(r, access.ReadSession, r.PathValue("id"))
+	v, s, err := b.view(r, access.ReadSession)
 	if err != nil {
 		return err
 	}
@@ -43,7 +41,8 @@ func (b *Binding) events(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return writePage(w, s, chunk, asked)
+	writePage(w, s, chunk, asked)
+	return nil
 }
 
 // position is a cursor of one ordering.
@@ -73,28 +72,28 @@ func (b *Binding) positions(r *http.Request, head uint64) ([]position, error) {
 		list = append(list, p)
 	}
 	if list[0].after > head {
-		return nil, &server.Problem{HTTPStatus: http.StatusConflict, Code: "cursor_ahead", Detail: "the cursor is above the head of the session"}
+		return nil, cursorAhead()
 	}
 	return list, nil
 }
 
+func cursorAhead() error { return conflict("cursor_ahead", "the cursor is above the head") }
+
 // read reads a page in the narrowest order asked for. Several cursors must cut their
-// orders at the same facts.
+// orders at the same facts. A run or workflow that has not begun has no facts yet.
 func (b *Binding) read(ctx context.Context, v *host.View, asked []position, n int) (host.Chunk, error) {
 	last := asked[len(asked)-1]
 	chunk, err := v.Read(ctx, cursorOf(last), host.Page{Limit: n})
-	if errors.Is(err, host.ErrNotFound) {
-		return chunk, &server.Problem{HTTPStatus: http.StatusNotFound, Code: "not_found", Detail: "no such run or workflow in the session"}
-	}
 	if err != nil {
 		return chunk, err
 	}
-	for _, p := range asked[:len(asked)-1] {
-		if !p.given {
-			continue
-		}
-		if err := agree(ctx, v, p, last, chunk); err != nil {
-			return chunk, err
+	before, err := factBefore(ctx, v, last)
+	if err != nil {
+		return chunk, err
+	}
+	for _, wide := range asked[:len(asked)-1] {
+		if !agree(wide, before, chunk) {
+			return chunk, conflict("cursor_conflict", "the cursors do not stand at the same facts")
 		}
 	}
 	return chunk, nil
@@ -111,30 +110,41 @@ func cursorOf(p position) host.Cursor {
 	return c
 }
 
-// agree demands that a wider cursor cuts the narrower order where its own cursor does:
-// the first fact after one is the first after the other.
-func agree(ctx context.Context, v *host.View, wide, narrow position, chunk host.Chunk) error {
-	conflict := &server.Problem{HTTPStatus: http.StatusConflict, Code: "cursor_conflict", Detail: "the cursors do not stand at the same facts"}
-	if len(chunk.Records) > 0 && wide.place(chunk.Records[0]) <= wide.after {
-		return conflict
+// factBefore returns the fact at a position, nil at the beginning. A position at which
+// no fact stands is above the head.
+func factBefore(ctx context.Context, v *host.View, p position) (*host.Record, error) {
+	if p.after == 0 {
+		return nil, nil
 	}
-	if narrow.after == 0 {
-		return nil
-	}
-	before := narrow
-	before.after--
-	prior, err := v.Read(ctx, cursorOf(before), host.Page{Limit: 1})
+	at := p
+	at.after--
+	chunk, err := v.Read(ctx, cursorOf(at), host.Page{Limit: 1})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if len(prior.Records) == 0 || wide.place(prior.Records[0]) > wide.after {
-		return conflict
+	if len(chunk.Records) == 0 {
+		return nil, cursorAhead()
 	}
-	return nil
+	return &chunk.Records[0], nil
+}
+
+// agree reports whether a wider cursor cuts the narrowest order where its own cursor
+// does, between the fact before the page and the first of the page. A workflow must be
+// that of the facts, whether it has a cursor or not.
+func agree(wide position, before *host.Record, chunk host.Chunk) bool {
+	holds := func(r host.Record) bool { return wide.filter != "workflowId" || r.WorkflowID == wide.id }
+	if before != nil && (!holds(*before) || wide.given && wide.place(*before) > wide.after) {
+		return false
+	}
+	if len(chunk.Records) == 0 {
+		return true
+	}
+	first := chunk.Records[0]
+	return holds(first) && (!wide.given || wide.place(first) > wide.after)
 }
 
 // writePage answers with the stored bytes, which are never encoded again.
-func writePage(w http.ResponseWriter, s host.Summary, chunk host.Chunk, asked []position) error {
+func writePage(w http.ResponseWriter, s host.Summary, chunk host.Chunk, asked []position) {
 	out := []byte(`{"events":[`)
 	for i, r := range chunk.Records {
 		if i > 0 {
@@ -149,108 +159,8 @@ func writePage(w http.ResponseWriter, s host.Summary, chunk host.Chunk, asked []
 			out = append(out, "null"...)
 			continue
 		}
-		last, err := json.Marshal(p.place(chunk.Records[len(chunk.Records)-1]))
-		if err != nil {
-			return err
-		}
-		out = append(out, last...)
+		out = strconv.AppendUint(out, p.place(chunk.Records[len(chunk.Records)-1]), 10)
 	}
 	setHeaders(w.Header(), s)
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Cache-Control", "no-store")
-	_, _ = w.Write(append(out, '}', '\n')) // the client may have left
-	return nil
-}
-
-// messages serves the transcript as a hydrate record (R29).
-func (b *Binding) messages(w http.ResponseWriter, r *http.Request) error {
-	v, s, err := b.view(r, access.ReadSession, r.PathValue("id"))
-	if err != nil {
-		return err
-	}
-	var record []byte
-	err = v.Display(r.Context(), func(state *session.State) error {
-		at, err := b.timestampAt(r.Context(), v, uint64(state.Last()))
-		if err != nil {
-			return err
-		}
-		record, err = transcript(state, at)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	setHeaders(w.Header(), s)
-	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(append(record, '\n'))
-	return nil
-}
-
-// timestampAt returns the timestamp of the fact at a sequence: a hydrate record is a
-// function of the fact at its cursor.
-func (b *Binding) timestampAt(ctx context.Context, v *host.View, sequence uint64) (string, error) {
-	chunk, err := v.Read(ctx, host.Cursor{After: sequence - 1}, host.Page{Limit: 1})
-	if err != nil {
-		return "", err
-	}
-	if len(chunk.Records) == 0 {
-		return "", host.ErrNotFound
-	}
-	at, _ := narad.Raw(chunk.Records[0].Bytes).Field("timestamp").IsString()
-	return at, nil
-}
-
-// maxSnapshot is the largest transcript that is one record.
-const maxSnapshot = 500_000
-
-func transcript(state *session.State, at string) ([]byte, error) {
-	snapshot := &narad.MessagesSnapshot{
-		Timestamp: at, SnapshotID: snapshotID(state.SessionID(), state.Last()), SessionID: state.SessionID(),
-		CoversThroughSessionSequence: state.Last(),
-	}
-	for _, m := range state.Messages() {
-		item, err := json.Marshal(itemOf(m))
-		if err != nil {
-			return nil, err
-		}
-		snapshot.Messages = append(snapshot.Messages, item)
-	}
-	record, err := narad.Encode(snapshot)
-	if err != nil || len(record) > maxSnapshot {
-		return nil, &server.Problem{
-			HTTPStatus: http.StatusRequestEntityTooLarge, Code: "snapshot_too_large",
-			Detail: "the transcript is larger than one record: read the history",
-		}
-	}
-	return record, nil
-}
-
-// item is one message of a transcript. A redacted one shows its replacement alone.
-type item struct {
-	MessageID       string      `json:"messageId"`
-	Role            narad.Role  `json:"role"`
-	Content         string      `json:"content"`
-	Completed       bool        `json:"completed"`
-	MessageScope    narad.Scope `json:"messageScope,omitempty"`
-	SessionSequence int64       `json:"sessionSequence"`
-	Timestamp       string      `json:"timestamp"`
-	RootRunID       string      `json:"rootRunId,omitempty"`
-	RunID           string      `json:"runId,omitempty"`
-	AttachmentIDs   []string    `json:"attachmentIds,omitempty"`
-	Redacted        bool        `json:"redacted,omitempty"`
-}
-
-func itemOf(m session.Message) item {
-	i := item{
-		MessageID: m.MessageID, Role: m.Role, Content: m.Content, Completed: !m.Streaming, MessageScope: m.MessageScope,
-		SessionSequence: m.SessionSequence, Timestamp: m.Timestamp, RootRunID: m.RootRunID, RunID: m.RunID,
-		AttachmentIDs: m.AttachmentIDs, Redacted: m.Redacted,
-	}
-	if m.Redacted {
-		i.Content = ""
-		if m.DisplayReplacement != nil {
-			i.Content = *m.DisplayReplacement
-		}
-	}
-	return i
+	writeJSON(w, http.StatusOK, append(out, '}'))
 }

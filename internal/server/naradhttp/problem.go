@@ -1,6 +1,7 @@
 package naradhttp
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"time"
@@ -25,24 +26,32 @@ func problemOf(err error) error {
 	return err
 }
 
+// conflict is a request that does not fit how things stand.
+func conflict(code, detail string) *server.Problem {
+	return &server.Problem{HTTPStatus: http.StatusConflict, Code: code, Detail: detail}
+}
+
 var problems = []struct {
 	err     error
 	problem server.Problem
 }{
 	{host.ErrGone, server.Problem{HTTPStatus: http.StatusGone, Code: "session_deleted", Detail: "the session was deleted"}},
-	{host.ErrNotFound, server.Problem{HTTPStatus: http.StatusNotFound, Code: "not_found", Detail: "no such session"}},
+	{host.ErrNotFound, server.Problem{HTTPStatus: http.StatusNotFound, Code: server.CodeNotFound, Detail: "no such session"}},
 	{host.ErrOverloaded, server.Problem{
 		HTTPStatus: http.StatusServiceUnavailable, Code: "overloaded", Detail: "too many commands wait for the session",
 		RetryAfter: time.Second,
 	}},
 	{host.ErrRecovering, server.Problem{
-		HTTPStatus: http.StatusServiceUnavailable, Code: server.CodeRecovering, RetryAfter: time.Second,
+		HTTPStatus: http.StatusServiceUnavailable, Code: server.CodeRecovering, Detail: "the host is recovering", RetryAfter: time.Second,
 	}},
 	{host.ErrClosed, server.Problem{
-		HTTPStatus: http.StatusServiceUnavailable, Code: server.CodeDraining, RetryAfter: time.Second,
+		HTTPStatus: http.StatusServiceUnavailable, Code: server.CodeDraining, Detail: "the host is shutting down", RetryAfter: time.Second,
 	}},
 	{host.ErrStorageFull, server.Problem{
 		HTTPStatus: http.StatusInsufficientStorage, Code: "storage_full", Detail: "too little space is left",
+	}},
+	{context.Canceled, server.Problem{ // nobody reads it, but it is no error of ours to be logged
+		HTTPStatus: http.StatusInternalServerError, Code: "canceled", Detail: "the request ended before its answer",
 	}},
 	{host.ErrDamaged, server.Problem{
 		HTTPStatus: http.StatusInternalServerError, Code: "session_damaged", Detail: "stored data of the session is damaged",

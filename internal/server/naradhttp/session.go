@@ -24,8 +24,8 @@ func (b *Binding) capabilities(w http.ResponseWriter, r *http.Request) error {
 	return write(w, http.StatusOK, map[string]any{
 		"protocolVersion": narad.Version, "activeProfiles": activeProfiles.IDs(), "epoch": b.host.Epoch(),
 		"host": map[string]string{"name": "mahati", "version": b.opt.Version},
-		"limits": map[string]any{
-			"historyLimit": b.opt.Page, "heartbeatIntervalMs": b.opt.Heartbeat.Milliseconds(),
+		"limits": map[string]int64{
+			"historyLimit": int64(b.opt.Page), "heartbeatIntervalMs": b.opt.Heartbeat.Milliseconds(),
 			"maxEventBytes": narad.MaxEventBytes, "maxFrameBytes": narad.MaxFrameBytes, "maxJsonDepth": narad.MaxDepth,
 			"maxBodyBytes": server.MaxBody, "maxMessageBytes": maxMessage,
 		},
@@ -37,15 +37,15 @@ type summary struct {
 	SessionID              string   `json:"sessionId"`
 	WorkspaceID            string   `json:"workspaceId"`
 	State                  string   `json:"state"`
-	Title                  string   `json:"title,omitempty"`
-	CWD                    string   `json:"cwd,omitempty"`
-	Agent                  string   `json:"agent,omitempty"`
+	Title                  string   `json:"title,omitzero"`
+	CWD                    string   `json:"cwd,omitzero"`
+	Agent                  string   `json:"agent,omitzero"`
 	RequiredProfiles       []string `json:"requiredProfiles"`
 	CreatedAt              string   `json:"createdAt"`
 	UpdatedAt              string   `json:"updatedAt"`
 	CurrentSessionSequence uint64   `json:"currentSessionSequence"`
-	ActiveRootRunID        string   `json:"activeRootRunId,omitempty"`
-	ActiveWorkflowID       string   `json:"activeWorkflowId,omitempty"`
+	ActiveRootRunID        string   `json:"activeRootRunId,omitzero"`
+	ActiveWorkflowID       string   `json:"activeWorkflowId,omitzero"`
 }
 
 func summaryOf(s host.Summary) summary {
@@ -68,32 +68,26 @@ type creation struct {
 }
 
 func (c *creation) check() error {
-	ids := map[string]string{"sessionId": c.SessionID, "workspaceId": c.WorkspaceID}
-	if c.ClientExecutorID != "" {
-		ids["clientExecutorId"] = c.ClientExecutorID
-	}
-	for field, id := range ids {
-		if err := checkID(field, id); err != nil {
-			return err
-		}
+	err := checkIDs(
+		named{"sessionId", c.SessionID}, named{"workspaceId", c.WorkspaceID}, named{"clientExecutorId", c.ClientExecutorID},
+	)
+	if err != nil {
+		return err
 	}
 	for _, text := range []struct {
 		field, text string
 		most        int
 	}{{"cwd", c.CWD, maxPath}, {"title", c.Title, maxTitle}, {"agent", c.Agent, maxName}, {"clientKind", c.ClientKind, maxName}} {
-		if err := checkText(text.field, text.text, text.most, false); err != nil {
+		if err := checkText(text.field, text.text, text.most, oneLine); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// create makes a session; the same id again finds it (R21).
-func (b *Binding) create(w http.ResponseWriter, r *http.Request) error {
-	var c creation
-	if err := decode(r, &c); err != nil {
-		return err
-	}
+// complete fills in what the client leaves to the host. The agent is named in the
+// session's first fact, so that a later default changes nothing for it.
+func (b *Binding) complete(c *creation) {
 	if c.SessionID == "" {
 		c.SessionID = b.host.NewID()
 	}
@@ -103,11 +97,19 @@ func (b *Binding) create(w http.ResponseWriter, r *http.Request) error {
 	if c.Agent == "" {
 		c.Agent = b.host.DefaultAgent()
 	}
+}
+
+// create makes a session; the same id again finds it (R21).
+func (b *Binding) create(w http.ResponseWriter, r *http.Request) error {
+	var c creation
+	if err := decode(r, &c); err != nil {
+		return err
+	}
 	if err := c.check(); err != nil {
 		return err
 	}
-	p := server.PrincipalOf(r.Context())
-	answer, err := b.host.Do(r.Context(), p, host.Request{
+	b.complete(&c)
+	answer, err := b.host.Do(r.Context(), server.PrincipalOf(r.Context()), host.Request{
 		Action: access.CreateSession, Session: c.SessionID,
 		Command: decide.Create{Payload: facts.Created{
 			WorkspaceID: c.WorkspaceID, Cwd: c.CWD, ClientKind: c.ClientKind, Title: c.Title, Agent: c.Agent,
@@ -117,27 +119,37 @@ func (b *Binding) create(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if answer.Status == decide.Rejected {
-		return &server.Problem{HTTPStatus: http.StatusUnprocessableEntity, Code: "rejected", Detail: answer.Detail}
+	switch answer.Status {
+	case decide.Accepted:
+		return b.show(w, r, http.StatusCreated, access.CreateSession, c.SessionID)
+	case decide.AlreadyApplied:
+		return b.show(w, r, http.StatusOK, access.CreateSession, c.SessionID)
+	case decide.Conflict:
+		return conflict("session_exists", answer.Detail)
 	}
-	status := http.StatusOK
-	if answer.Status == decide.Accepted {
-		status = http.StatusCreated
-	}
-	return b.show(w, r, status, c.SessionID)
+	return &server.Problem{HTTPStatus: http.StatusUnprocessableEntity, Code: "rejected", Detail: answer.Detail}
 }
 
-// show answers with a session's summary.
-func (b *Binding) show(w http.ResponseWriter, r *http.Request, status int, id string) error {
-	_, s, err := b.view(r, access.ReadSession, id)
+// show answers with the summary of a session, to a caller who may do the action in it:
+// who may create a session may see that it is there.
+func (b *Binding) show(w http.ResponseWriter, r *http.Request, status int, action access.Action, id string) error {
+	_, s, err := b.viewOf(r, action, id)
 	if err != nil {
 		return err
 	}
 	return write(w, status, summaryOf(s))
 }
 
-// view returns a session and its summary.
-func (b *Binding) view(r *http.Request, action access.Action, id string) (*host.View, host.Summary, error) {
+// view returns the session that the path names, and its summary.
+func (b *Binding) view(r *http.Request, action access.Action) (*host.View, host.Summary, error) {
+	id := r.PathValue("id")
+	if err := checkID("sessionId", id); err != nil {
+		return nil, host.Summary{}, err
+	}
+	return b.viewOf(r, action, id)
+}
+
+func (b *Binding) viewOf(r *http.Request, action access.Action, id string) (*host.View, host.Summary, error) {
 	server.Annotate(r.Context(), "session", id)
 	v, err := b.host.Attach(r.Context(), server.PrincipalOf(r.Context()), action, id)
 	if err != nil {
@@ -148,7 +160,11 @@ func (b *Binding) view(r *http.Request, action access.Action, id string) (*host.
 }
 
 func (b *Binding) summary(w http.ResponseWriter, r *http.Request) error {
-	return b.show(w, r, http.StatusOK, r.PathValue("id"))
+	_, s, err := b.view(r, access.ReadSession)
+	if err != nil {
+		return err
+	}
+	return write(w, http.StatusOK, summaryOf(s))
 }
 
 // list lists the sessions that the caller may see.
@@ -158,17 +174,29 @@ func (b *Binding) list(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	q := r.URL.Query()
+	if err := checkState(q.Get("state")); err != nil {
+		return err
+	}
 	found, next, err := b.host.Sessions(r.Context(), server.PrincipalOf(r.Context()), host.Filter{
 		State: q.Get("state"), Workspace: q.Get("workspaceId"), Cursor: q.Get("cursor"), Limit: n,
 	})
 	if err != nil {
-		return err
+		return badCursor(q.Get("cursor"), err)
 	}
 	items := make([]summary, 0, len(found))
 	for _, s := range found {
 		items = append(items, summaryOf(s))
 	}
 	return write(w, http.StatusOK, page(items, next))
+}
+
+// checkState demands a state that sessions have, or none.
+func checkState(state string) error {
+	switch state {
+	case "", facts.Idle, facts.Running, facts.Waiting, "archived":
+		return nil
+	}
+	return bad("bad_request", "state must be idle, running, waiting or archived")
 }
 
 // page is one page of a list; nextCursor is there when more is.
@@ -190,32 +218,44 @@ func (b *Binding) restore(w http.ResponseWriter, r *http.Request) error {
 
 func (b *Binding) putAway(w http.ResponseWriter, r *http.Request, action access.Action, c decide.Command) error {
 	id := r.PathValue("id")
+	if err := checkID("sessionId", id); err != nil {
+		return err
+	}
+	server.Annotate(r.Context(), "session", id)
 	answer, err := b.host.Do(r.Context(), server.PrincipalOf(r.Context()), host.Request{Action: action, Session: id, Command: c})
 	if err != nil {
 		return err
 	}
-	return b.settled(w, r, answer, id)
+	if err := unchanged(answer); err != nil {
+		return err
+	}
+	return b.show(w, r, http.StatusOK, action, id)
 }
 
-// settled answers with the session, or with why it cannot be changed now.
-func (b *Binding) settled(w http.ResponseWriter, r *http.Request, answer host.Answer, id string) error {
+// unchanged says why a session was not changed; nil if it is as it was wanted.
+func unchanged(answer host.Answer) error {
 	switch answer.Status {
-	case decide.Conflict:
-		return &server.Problem{HTTPStatus: http.StatusConflict, Code: "session_busy", Detail: answer.Detail}
+	case decide.Accepted, decide.AlreadyApplied:
+		return nil
 	case decide.NotFound:
 		return host.ErrNotFound
 	}
-	return b.show(w, r, http.StatusOK, id)
+	return conflict("session_busy", answer.Detail)
 }
 
 // remove deletes a session for ever.
 func (b *Binding) remove(w http.ResponseWriter, r *http.Request) error {
-	answer, err := b.host.Delete(r.Context(), server.PrincipalOf(r.Context()), r.PathValue("id"))
+	id := r.PathValue("id")
+	if err := checkID("sessionId", id); err != nil {
+		return err
+	}
+	server.Annotate(r.Context(), "session", id)
+	answer, err := b.host.Delete(r.Context(), server.PrincipalOf(r.Context()), id)
 	if err != nil {
 		return err
 	}
-	if answer.Status != decide.Accepted {
-		return b.settled(w, r, answer, r.PathValue("id"))
+	if err := unchanged(answer); err != nil {
+		return err
 	}
 	w.WriteHeader(http.StatusNoContent)
 	return nil
@@ -223,7 +263,7 @@ func (b *Binding) remove(w http.ResponseWriter, r *http.Request) error {
 
 // attach tells what a client must know before it subscribes (§10.3, §10.4, R25).
 func (b *Binding) attach(w http.ResponseWriter, r *http.Request) error {
-	_, s, err := b.view(r, access.ReadSession, r.PathValue("id"))
+	_, s, err := b.view(r, access.ReadSession)
 	if err != nil {
 		return err
 	}
@@ -267,62 +307,10 @@ func claims(r *http.Request, requires []string) ([]string, error) {
 	}
 	for _, id := range requires {
 		if !slices.Contains(claimed, id) {
-			return nil, &server.Problem{
-				HTTPStatus: http.StatusConflict, Code: "profiles_required",
-				Detail:  "the claim leaves out profiles that the session uses; claim none, or say unclaimed=skip",
-				Members: map[string]any{"requiredProfiles": requires},
-			}
+			p := conflict("profiles_required", "the claim leaves out profiles that the session uses; claim none, or say unclaimed=skip")
+			p.Members = map[string]any{"requiredProfiles": requires}
+			return nil, p
 		}
 	}
 	return claimed, nil
-}
-
-// inbox lists the open interrupts that the caller may decide.
-func (b *Binding) inbox(w http.ResponseWriter, r *http.Request) error {
-	n, err := limit(r, maxPage)
-	if err != nil {
-		return err
-	}
-	q := r.URL.Query()
-	if state := q.Get("state"); state != "" && state != "open" {
-		return bad("bad_request", "state must be open")
-	}
-	open, next, err := b.host.Inbox(r.Context(), server.PrincipalOf(r.Context()), q.Get("sessionId"), q.Get("cursor"), n)
-	if err != nil {
-		return err
-	}
-	items := make([]asked, 0, len(open))
-	for _, a := range open {
-		items = append(items, askedOf(a))
-	}
-	return write(w, http.StatusOK, page(items, next))
-}
-
-// asked is one open interrupt.
-type asked struct {
-	InterruptID     string    `json:"interruptId"`
-	SessionID       string    `json:"sessionId"`
-	WorkspaceID     string    `json:"workspaceId"`
-	SessionTitle    string    `json:"sessionTitle,omitempty"`
-	RootRunID       string    `json:"rootRunId,omitempty"`
-	RunID           string    `json:"runId,omitempty"`
-	Scope           string    `json:"scope"`
-	WaitID          string    `json:"waitId"`
-	Kind            string    `json:"kind"`
-	Actions         []string  `json:"actions"`
-	Title           string    `json:"title,omitempty"`
-	Message         string    `json:"message,omitempty"`
-	Input           narad.Raw `json:"input,omitempty"`
-	RequestedAt     string    `json:"requestedAt"`
-	ExpiresAt       string    `json:"expiresAt,omitempty"`
-	SessionSequence uint64    `json:"sessionSequence"`
-}
-
-func askedOf(a host.Asked) asked {
-	return asked{
-		InterruptID: a.InterruptID, SessionID: a.SessionID, WorkspaceID: a.WorkspaceID, SessionTitle: a.SessionTitle,
-		RootRunID: a.RootRunID, RunID: a.RunID, Scope: string(narad.ScopeRun), WaitID: a.WaitID, Kind: a.Kind,
-		Actions: a.Actions, Title: a.Title, Message: a.Message, Input: a.Input, RequestedAt: a.RequestedAt,
-		ExpiresAt: a.ExpiresAt, SessionSequence: a.Sequence,
-	}
 }

@@ -5,8 +5,8 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
-	"github.com/google/uuid"
 	"github.com/mahati-host/mahati/internal/access"
 	"github.com/mahati-host/mahati/internal/host"
 	"github.com/mahati-host/mahati/internal/server"
@@ -26,7 +26,7 @@ func setHeaders(h http.Header, s host.Summary) {
 
 // stream follows a session: everything after the cursor, and then what comes.
 func (b *Binding) stream(w http.ResponseWriter, r *http.Request) error {
-	v, s, err := b.view(r, access.ReadSession, r.PathValue("id"))
+	v, s, err := b.view(r, access.ReadSession)
 	if err != nil {
 		return err
 	}
@@ -40,13 +40,18 @@ func (b *Binding) stream(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	setHeaders(w.Header(), s)
+	if r.Method == http.MethodHead {
+		return nil // a HEAD has no body, and must not wait for one to end
+	}
 	st, err := b.streams.Open(w, r)
 	if err != nil {
 		return err
 	}
 	frames := v.Follow(b.framer, after)
 	defer frames.Close()
-	b.follow(st, frames)
+	if why := b.follow(st, frames); why != "" {
+		server.Annotate(r.Context(), "ended", why)
+	}
 	return nil
 }
 
@@ -66,37 +71,64 @@ func cursor(r *http.Request, v *host.View, head uint64) (uint64, error) {
 		case !errors.Is(err, host.ErrNotFound):
 			return 0, err
 		case !r.URL.Query().Has("afterSessionSequence"):
-			return 0, &server.Problem{HTTPStatus: http.StatusConflict, Code: "cursor_unknown", Detail: "Last-Event-ID is no event of the session"}
+			return 0, conflict("cursor_unknown", "Last-Event-ID is no event of the session")
 		}
 	}
 	if after > head {
-		return 0, &server.Problem{HTTPStatus: http.StatusConflict, Code: "cursor_ahead", Detail: "the cursor is above the head of the session"}
+		return 0, cursorAhead()
 	}
 	return after, nil
 }
 
 // follow writes frames until the client leaves, the server drains or the session ends.
-// An end of a stream means nothing about the session.
-func (b *Binding) follow(st *server.Stream, frames *host.Frames) {
+// An end of a stream means nothing about the session; why is for the log, where the end
+// is not the client's or the edge's doing.
+func (b *Binding) follow(st *server.Stream, frames *host.Frames) (why string) {
+	chase := chase{since: b.opt.Now()}
 	for {
 		data, err := frames.Poll(st.Context())
+		if err != nil && st.Context().Err() == nil {
+			return server.ProblemOf(problemOf(err)).Code
+		}
 		if err != nil {
-			return
+			return ""
 		}
 		if len(data) > 0 {
 			if st.Write(data) != nil {
-				return
+				return ""
+			}
+			if b.hopeless(st, frames, &chase) {
+				return "behind"
 			}
 			continue
 		}
 		beat, err := st.Wait(frames.Wake())
-		if err != nil {
-			return
-		}
-		if beat && st.Write(b.heartbeat()) != nil {
-			return
+		if err != nil || beat && st.Write(b.heartbeat()) != nil {
+			return ""
 		}
 	}
+}
+
+// chase is how far a reader was behind when that was last looked at.
+type chase struct {
+	since time.Time
+	lag   uint64
+}
+
+// hopeless reports whether a reader is too far behind and, since the last look, came no
+// nearer to the head. One that reads a long past, however slowly it gains, goes on.
+func (b *Binding) hopeless(st *server.Stream, frames *host.Frames, last *chase) bool {
+	now := b.opt.Now()
+	if now.Sub(last.since) < b.opt.Heartbeat {
+		return false
+	}
+	lag, err := frames.Lag(st.Context())
+	if err != nil {
+		return true
+	}
+	before := last.lag
+	*last = chase{now, lag}
+	return before > b.opt.MaxLag && lag > b.opt.MaxLag && lag >= before
 }
 
 // heartbeat fills the silence of a stream; it has no id (§11.2).
@@ -110,9 +142,4 @@ func (b *Binding) heartbeat() []byte {
 		panic("naradhttp: a heartbeat is one line: " + err.Error())
 	}
 	return out
-}
-
-// snapshotID is a function of the session and what the snapshot covers (R29).
-func snapshotID(id string, covers int64) string {
-	return uuid.NewSHA1(uuid.NameSpaceURL, []byte("mahati:messages:"+id+":"+strconv.FormatInt(covers, 10))).String()
 }

@@ -32,7 +32,8 @@ func Command(words ...string) []string {
 	if err != nil {
 		panic("acptest: find the test binary: " + err.Error())
 	}
-	return append([]string{exe, Arg}, words...)
+	// A binary with the race detector sleeps a second before it exits, unless told not to.
+	return append([]string{"/usr/bin/env", "GORACE=atexit_sleep_ms=0", exe, Arg}, words...)
 }
 
 // Main becomes the agent, and does not return, if the process was started by [Command].

@@ -136,9 +136,11 @@ func (a *fake) ask(rest string) {
 		words[0], a.session, strings.Join(options, ","), words[2])
 }
 
-// spawn starts a grandchild that outlives the agent, if nobody sees to it.
+// spawn starts a grandchild that outlives the agent, if nobody sees to it. It carries
+// nothing by which it could be known.
 func (a *fake) spawn(path string) {
 	cmd := exec.Command("/bin/sh", "-c", `exec >"$0" 2>/dev/null; trap "" HUP; while :; do echo alive; sleep 0.05; done`, path)
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
 	if err := cmd.Start(); err != nil {
 		fmt.Fprintln(os.Stderr, "spawn:", err)
 		os.Exit(8)

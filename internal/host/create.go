@@ -1,0 +1,60 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/mahati-host/mahati/internal/decide"
+	"github.com/mahati-host/mahati/internal/journal"
+)
+
+// checkCreate completes what a new session is made with, or says why it cannot be made.
+// One that exists was checked when it was made.
+func (h *Host) checkCreate(ctx context.Context, id string, c *decide.Create) (refusal string, err error) {
+	if _, err := h.sessionRow(ctx, id); !errors.Is(err, journal.ErrNotFound) {
+		return "", err
+	}
+	if id == "" || strings.Contains(id, "~") { // R8: names of the host's own streams
+		return "a session cannot have that id", nil
+	}
+	if c.Payload.Agent == "" {
+		c.Payload.Agent = h.agents.Default()
+	}
+	if _, known := h.agents.Kind(c.Payload.Agent); !known {
+		return "no agent has that name", nil
+	}
+	if c.Payload.Cwd == "" {
+		return "", nil
+	}
+	if !filepath.IsAbs(c.Payload.Cwd) {
+		return "cwd must be an absolute path", nil
+	}
+	c.Payload.Cwd = filepath.Clean(c.Payload.Cwd)
+	if len(h.opt.Roots) == 0 {
+		return "", nil
+	}
+	return insideOf(h.opt.Roots, c.Payload.Cwd), nil
+}
+
+// insideOf says why a directory does not lie below one of the roots, wherever symbolic
+// links lead.
+func insideOf(roots []string, dir string) string {
+	dir, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return "cwd is no directory of this machine"
+	}
+	for _, root := range roots {
+		root, err := filepath.EvalSymlinks(root)
+		if err != nil {
+			continue // a root that is not there holds nothing
+		}
+		rel, err := filepath.Rel(root, dir)
+		if err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator)) {
+			return ""
+		}
+	}
+	return fmt.Sprintf("cwd lies in none of the %d directories for sessions", len(roots))
+}

@@ -1,0 +1,102 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/mahati-host/mahati/facts"
+	"github.com/mahati-host/mahati/internal/agent"
+	"github.com/mahati-host/mahati/internal/decide"
+	"github.com/mahati-host/mahati/narad"
+)
+
+func invalid(detail string) error { return fmt.Errorf("%w: %s", agent.ErrInvalid, detail) }
+
+func (h *handle) EndMessage(ctx context.Context) error {
+	_, err := h.do(ctx, &task{command: decide.EndMessage{RunID: h.info.RunID}})
+	return err
+}
+
+// maxResponse is where a tool's response is cut, so that its fact stays below the size
+// of an event (R7).
+const maxResponse = 480_000
+
+func (h *handle) StartTool(ctx context.Context, t agent.Tool) (string, error) {
+	id := h.o.host.opt.NewID()
+	if t.Args == nil {
+		t.Args = narad.Raw("{}")
+	}
+	_, err := h.do(ctx, &task{command: decide.StartTool{
+		RunID: h.info.RunID, ToolCallID: id, AgentID: t.AgentID, Name: t.Name, Kind: t.Kind, Title: t.Title, Args: t.Args,
+	}})
+	if err != nil {
+		return "", err
+	}
+	h.mu.Lock()
+	h.tools[id] = knownTool{Tool: t}
+	h.mu.Unlock()
+	return id, nil
+}
+
+func (h *handle) FinishTool(ctx context.Context, toolCallID string, r agent.ToolResult) error {
+	finish := decide.FinishTool{
+		RunID: h.info.RunID, ToolCallID: toolCallID, Outcome: r.Outcome, Response: r.Response,
+		Code: shorten(r.Code), Message: shorten(r.Message),
+	}
+	switch {
+	case r.Response == nil:
+		finish.Response = narad.Raw("null")
+	case len(r.Response) > maxResponse:
+		finish.Response = cut(r.Response)
+	}
+	_, err := h.do(ctx, &task{command: finish})
+	if errors.Is(err, agent.ErrTooLarge) { // by its numbers, or because it nests too deep
+		finish.Response = cut(r.Response)
+		_, err = h.do(ctx, &task{command: finish})
+	}
+	if err != nil {
+		return err
+	}
+	h.mu.Lock()
+	delete(h.tools, toolCallID)
+	h.mu.Unlock()
+	return nil
+}
+
+// cut replaces a value that no event can hold by its size and its beginning.
+func cut(value narad.Raw) narad.Raw {
+	const preview = 4 << 10
+	text := value[:min(len(value), preview)]
+	small, err := facts.Value(struct {
+		Truncated bool   `json:"truncated"`
+		Bytes     int    `json:"bytes"`
+		Preview   string `json:"preview"`
+	}{true, len(value), string(text[:completeRunes(text)])})
+	if err != nil {
+		return narad.Raw(`{"truncated":true}`)
+	}
+	return small
+}
+
+func (h *handle) Progress(ctx context.Context, p agent.Progress) error {
+	_, err := h.do(ctx, &task{command: decide.Progress{
+		RunID: h.info.RunID, ProgressID: p.ID, Category: p.Category, Label: p.Label, Detail: p.Detail,
+		Status: p.Status, Privacy: p.Privacy,
+	}})
+	return err
+}
+
+func (h *handle) Custom(ctx context.Context, name string, value narad.Raw) error {
+	if strings.HasPrefix(name, facts.Prefix) {
+		return invalid("names under " + facts.Prefix + " are the host's")
+	}
+	_, err := h.do(ctx, &task{command: decide.Custom{RunID: h.info.RunID, Name: name, Value: value}})
+	return err
+}
+
+func (h *handle) Remember(ctx context.Context, ref string) error {
+	_, err := h.do(ctx, &task{command: decide.Remember{RunID: h.info.RunID, Agent: h.agentName, Ref: ref}})
+	return err
+}

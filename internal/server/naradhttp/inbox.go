@@ -1,0 +1,62 @@
+package naradhttp
+
+import (
+	"net/http"
+
+	"github.com/mahati-host/mahati/internal/host"
+	"github.com/mahati-host/mahati/internal/server"
+	"github.com/mahati-host/mahati/narad"
+)
+
+// inbox lists the open interrupts that the caller may decide.
+func (b *Binding) inbox(w http.ResponseWriter, r *http.Request) error {
+	n, err := limit(r, maxPage)
+	if err != nil {
+		return err
+	}
+	q := r.URL.Query()
+	if state := q.Get("state"); state != "" && state != "open" {
+		return bad("bad_request", "state must be open")
+	}
+	if err := checkIDs(named{"sessionId", q.Get("sessionId")}); err != nil {
+		return err
+	}
+	open, next, err := b.host.Inbox(r.Context(), server.PrincipalOf(r.Context()), q.Get("sessionId"), q.Get("cursor"), n)
+	if err != nil {
+		return badCursor(q.Get("cursor"), err)
+	}
+	items := make([]asked, 0, len(open))
+	for _, a := range open {
+		items = append(items, askedOf(a))
+	}
+	return write(w, http.StatusOK, page(items, next))
+}
+
+// asked is one open interrupt.
+type asked struct {
+	InterruptID     string    `json:"interruptId"`
+	SessionID       string    `json:"sessionId"`
+	WorkspaceID     string    `json:"workspaceId"`
+	SessionTitle    string    `json:"sessionTitle,omitzero"`
+	RootRunID       string    `json:"rootRunId,omitzero"`
+	RunID           string    `json:"runId,omitzero"`
+	Scope           string    `json:"scope"`
+	WaitID          string    `json:"waitId"`
+	Kind            string    `json:"kind"`
+	Actions         []string  `json:"actions"`
+	Title           string    `json:"title,omitzero"`
+	Message         string    `json:"message,omitzero"`
+	Input           narad.Raw `json:"input,omitzero"`
+	RequestedAt     string    `json:"requestedAt"`
+	ExpiresAt       string    `json:"expiresAt,omitzero"`
+	SessionSequence uint64    `json:"sessionSequence"`
+}
+
+func askedOf(a host.Asked) asked {
+	return asked{
+		InterruptID: a.InterruptID, SessionID: a.SessionID, WorkspaceID: a.WorkspaceID, SessionTitle: a.SessionTitle,
+		RootRunID: a.RootRunID, RunID: a.RunID, Scope: string(narad.ScopeRun), WaitID: a.WaitID, Kind: a.Kind,
+		Actions: a.Actions, Title: a.Title, Message: a.Message, Input: a.Input, RequestedAt: a.RequestedAt,
+		ExpiresAt: a.ExpiresAt, SessionSequence: a.Sequence,
+	}
+}
