@@ -8,7 +8,7 @@ MAKEFLAGS     += --no-print-directory
 
 GO            ?= go
 TEST_TIMEOUT  ?= 20m
-BENCHTIME     ?= 1s
+BENCHTIME     ?= 20s
 FUZZTIME      ?= 30s
 FUZZFLAGS     ?= -fuzzminimizetime=1s
 CRASH_ROUNDS  ?= 10000
@@ -56,12 +56,15 @@ race: ## all tests under the race detector
 test: ## all tests
 	$(GO) test ./...
 
-.PHONY: bench
-bench: ## all benchmarks (BENCHTIME=1s)
+.PHONY: bench bench-packages
+bench: ## the figures of docs/performance.md, each BENCHTIME=20s (SECTIONS=history,fanout)
+	$(GO) run ./test/bench -time $(BENCHTIME) -only "$(SECTIONS)"
+
+bench-packages: ## every benchmark of every package, a second each
 	@uptime
 	@packages=$$($(call sources,'^func Benchmark')); \
 	if [ -z "$$packages" ]; then echo "no benchmarks found"; exit 1; fi; \
-	$(GO) test -run '^$$' -bench . -benchtime $(BENCHTIME) -benchmem -p 1 -timeout 3h $$packages
+	$(GO) test -run '^$$' -bench . -benchtime 1s -benchmem -p 1 -timeout 3h $$packages
 	@uptime
 
 .PHONY: fuzz

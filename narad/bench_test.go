@@ -53,7 +53,9 @@ func ratio(b *testing.B, name string, other func()) {
 
 func BenchmarkDecode(b *testing.B) {
 	for _, r := range benchRecords {
-		for name, d := range map[string]Decoder{"lenient": {}, "strict": {Strict: true}} {
+		for name, d := range map[string]interface{ Decode([]byte) (Record, error) }{
+			"lenient": Decoder{}, "strict": Decoder{Strict: true}, "reader": &Reader{},
+		} {
 			b.Run(r.name+"/"+name, func(b *testing.B) {
 				data := []byte(r.text)
 				b.SetBytes(int64(len(data)))

@@ -15,25 +15,38 @@ import (
 // from the members of a decoded object, or check and write it. So a field that is
 // read is a field that is written, under the same rule.
 type coder struct {
-	mode    mode
-	strict  bool   // decoding: demand what a host must write
-	code    Code   // the code of a field's error
-	path    string // the JSON Pointer of the object being visited
-	members []member
-	out     []byte   // encoding: the object so far, without its closing brace
-	free    bool     // encoding: a value of free form was written
-	known   []string // encoding: the names that the type defines
-	extra   []Member // encoding: the fields that it does not
-	err     *Error   // the first refusal, which later ones do not replace
+	mode     mode
+	strict   bool    // decoding: demand what a host must write
+	code     Code    // the code of a field's error
+	path     string  // the JSON Pointer of the object being visited
+	in       members // decoding: the object
+	err      *Error  // the first refusal, which later ones do not replace
+	*writing         // encoding
+}
+
+// writing is what a coder has written.
+type writing struct {
+	out   []byte   // the text so far, without the closing brace of the object
+	free  bool     // a value of free form was written
+	extra []Member // the fields that the type does not define
+	known []string // the names that it does, if there are such fields
 }
 
 // writes reports whether the coder encodes, and then notes that the type defines
 // the name, so that no additional field takes it.
 func (c *coder) writes(name string) bool {
-	if c.mode == encoding {
-		c.known = append(c.known, name)
+	if c.mode == decoding {
+		return false
 	}
-	return c.mode == encoding
+	c.knows(name)
+	return true
+}
+
+// knows notes names that no additional field may take.
+func (c *coder) knows(names ...string) {
+	if len(c.extra) > 0 {
+		c.known = append(c.known, names...)
+	}
 }
 
 // host reports whether the record must be one that a host may emit.
@@ -70,20 +83,19 @@ func (c *coder) failAs(code Code, name, rule string) {
 // failItem is fail for an element of an array.
 func (c *coder) failItem(name string, i int, rule string) {
 	if c.err == nil {
-		c.err = &Error{c.code, pointer(c.path, name) + "/" + strconv.Itoa(i), rule}
+		c.err = &Error{c.code, item(c.path, name, i), rule}
 	}
 }
 
 // take returns the value of a member and marks it as known. The result is ""
 // where the member is absent.
 func (c *coder) take(name string) string {
-	for i := range c.members {
-		if c.members[i].name == name {
-			c.members[i].used = true
-			return c.members[i].value
-		}
+	i := c.in.find(name)
+	if i < 0 {
+		return ""
 	}
-	return ""
+	c.in.list[i].used = true
+	return c.in.value(c.in.list[i])
 }
 
 // is reports whether a value is the string text, however it is spelled.
@@ -92,14 +104,7 @@ func is(value, text string) bool { return isString(value) && unquote(value) == t
 func isString(value string) bool { return value != "" && value[0] == '"' }
 
 // has reports whether a member of that name is present, null or not.
-func (c *coder) has(name string) bool {
-	for i := range c.members {
-		if c.members[i].name == name {
-			return true
-		}
-	}
-	return false
-}
+func (c *coder) has(name string) bool { return c.in.find(name) >= 0 }
 
 // comma separates a member from the one before it.
 func (c *coder) comma() {
@@ -208,12 +213,11 @@ func (c *coder) presentText(name string, p **string) {
 }
 
 func (c *coder) putText(name, s string) {
-	if !utf8.ValidString(s) {
-		c.fail(name, "the text must be UTF-8")
-		return
-	}
 	c.put(name)
-	c.out, _ = jsontext.AppendQuote(c.out, s) // its only error is text that is not UTF-8
+	var err error
+	if c.out, err = jsontext.AppendQuote(c.out, s); err != nil {
+		c.fail(name, "the text must be UTF-8")
+	}
 }
 
 // count visits an integer of at least least and at most MaxInteger. An optional
@@ -271,14 +275,14 @@ func integer(value string) (int64, bool) {
 	if value == "" || !startsNumber(value[0]) {
 		return 0, false
 	}
-	d, ok := decimalOf(value)
-	if ok && d.digits == "" {
+	d, ok := decimalOf(value, nil)
+	if ok && len(d.digits) == 0 {
 		return 0, true // zero, however it is spelled
 	}
 	if !ok || d.exponent < 0 || len(d.digits)+d.exponent > len("9007199254740991") {
 		return 0, false
 	}
-	i, err := strconv.ParseInt(d.digits+strings.Repeat("0", d.exponent), 10, 64)
+	i, err := strconv.ParseInt(string(d.digits)+strings.Repeat("0", d.exponent), 10, 64)
 	if d.negative {
 		i = -i
 	}
@@ -360,7 +364,7 @@ func oneOf[T ~string](allowed []T) string {
 // forbid refuses members that a class must not carry, whatever their value.
 func (c *coder) forbid(code Code, rule string, names ...string) {
 	if c.mode == encoding {
-		c.known = append(c.known, names...)
+		c.knows(names...)
 		return
 	}
 	for _, name := range names {
@@ -370,37 +374,12 @@ func (c *coder) forbid(code Code, rule string, names ...string) {
 	}
 }
 
-// elements splits a valid JSON array.
-func elements(value string) ([]Raw, bool) {
-	if value == "" || value[0] != '[' {
-		return nil, false
-	}
-	s := scanner{text: value}
-	var list []Raw
-	for more := s.open(']'); more; more = s.next(']') {
-		start := s.pos
-		s.value(0)
-		list = append(list, Raw(value[start:s.pos]))
-	}
-	return list, true
-}
-
-// membersOf splits a valid JSON object.
-func membersOf(value string) ([]member, bool) {
-	if value == "" || value[0] != '{' {
-		return nil, false
-	}
-	var s scanner
-	s.scan(value)
-	return s.members, true
-}
-
 // rest returns the members that no visit took.
 func (c *coder) rest() []Member {
 	var extra []Member
-	for _, m := range c.members {
+	for _, m := range c.in.list {
 		if !m.used {
-			extra = append(extra, Member{m.name, Raw(m.value)})
+			extra = append(extra, Member{c.in.name(m), Raw(c.in.value(m))})
 		}
 	}
 	return extra
@@ -412,10 +391,11 @@ func (c *coder) aside(name, rule string, ok func(value string) bool) {
 	if !c.host() {
 		return
 	}
-	for i := range c.members {
-		if c.members[i].name == name && !ok(c.members[i].value) {
+	if c.mode == decoding {
+		if i := c.in.find(name); i >= 0 && !ok(c.in.value(c.in.list[i])) {
 			c.fail(name, rule)
 		}
+		return
 	}
 	for _, m := range c.extra {
 		if m.Name == name && !ok(string(m.Value)) {
@@ -438,10 +418,13 @@ func (c *coder) asideTexts(names ...string) {
 	}
 }
 
-// putExtra writes members that this package does not know.
-func (c *coder) putExtra(extra []Member) {
-	taken := c.taken(len(extra))
-	for _, m := range extra {
+// putExtra writes the members that this package does not know.
+func (c *coder) putExtra() {
+	if len(c.extra) == 0 {
+		return
+	}
+	taken := c.taken()
+	for _, m := range c.extra {
 		if c.err != nil {
 			return
 		}
@@ -463,15 +446,15 @@ func (c *coder) putExtra(extra []Member) {
 
 // taken returns a function that reports whether a name is known or was asked for
 // before. Few names are searched, many are looked up.
-func (c *coder) taken(more int) func(name string) bool {
-	if more <= 16 {
+func (c *coder) taken() func(name string) bool {
+	if len(c.extra) <= 16 {
 		return func(name string) bool {
 			found := slices.Contains(c.known, name)
 			c.known = append(c.known, name)
 			return found
 		}
 	}
-	seen := make(map[string]bool, len(c.known)+more)
+	seen := make(map[string]bool, len(c.known)+len(c.extra))
 	for _, name := range c.known {
 		seen[name] = true
 	}
@@ -482,48 +465,31 @@ func (c *coder) taken(more int) func(name string) bool {
 	}
 }
 
-// embed writes an object that inner has encoded.
-func (c *coder) embed(name string, inner *coder) {
-	if inner.err != nil {
-		if c.err == nil {
-			c.err = inner.err
-		}
-		return
-	}
+// object starts a member that is an object. The coder that it returns writes the
+// fields of the object, after which the object must be closed.
+func (c *coder) object(name string, extra []Member) *coder {
 	c.put(name)
-	c.out = append(append(c.out, inner.out...), '}')
+	return c.brace(pointer(c.path, name), extra)
+}
+
+// brace starts an object where a value stands.
+func (c *coder) brace(path string, extra []Member) *coder {
+	return &coder{mode: encoding, code: c.code, path: path, writing: &writing{out: append(c.out, '{'), extra: extra}}
+}
+
+// close ends an object that inner has written, with its additional fields.
+func (c *coder) close(inner *coder) {
+	inner.putExtra()
+	if c.err == nil {
+		c.err = inner.err
+	}
+	c.out = append(inner.out, '}')
 	c.free = c.free || inner.free
 }
 
-// list writes an optional array of objects.
-func list[T any](c *coder, name string, items []T, visit func(*coder, *T)) {
-	if len(items) == 0 {
-		return
-	}
-	c.put(name)
-	c.out = append(c.out, '[')
-	for i := range items {
-		inner := &coder{mode: encoding, code: c.code, path: pointer(c.path, name) + "/" + strconv.Itoa(i), out: []byte{'{'}}
-		visit(inner, &items[i])
-		if inner.err != nil {
-			c.err = inner.err
-			return
-		}
-		if i > 0 {
-			c.out = append(c.out, ',')
-		}
-		c.free = c.free || inner.free
-		c.out = append(append(c.out, inner.out...), '}')
-	}
-	c.out = append(c.out, ']')
-}
-
-// inside returns a coder for an element of an array; one that is no object has
-// no members, so that its first required field is missing.
-func (c *coder) inside(name string, i int, value string) *coder {
-	members, _ := membersOf(value)
-	return &coder{
-		strict: c.strict, code: c.code, members: members,
-		path: pointer(c.path, name) + "/" + strconv.Itoa(i),
-	}
+// inside returns a coder for an object inside of the one being read. A value that is
+// none has no members, so that its first required field is missing.
+func (c *coder) inside(path, value string) (inner *coder, ok bool) {
+	in, ok := membersOf(value)
+	return &coder{strict: c.strict, code: c.code, path: path, in: in}, ok
 }

@@ -223,7 +223,7 @@ func (i *InterruptResolved) fields(c *coder) {
 // cannot read; a host must write each with an id and a decision.
 func memberDecisions(c *coder, name string, p *[]MemberDecision) {
 	if c.writes(name) {
-		list(c, name, *p, memberDecision)
+		c.putDecisions(name, *p)
 		return
 	}
 	value := c.take(name)
@@ -235,10 +235,10 @@ func memberDecisions(c *coder, name string, p *[]MemberDecision) {
 		c.unusable(name, "an array of members is required", optional)
 		return
 	}
-	for i, item := range items {
+	for i, value := range items {
 		var m MemberDecision
-		inner := c.inside(name, i, string(item))
-		memberDecision(inner, &m)
+		inner, _ := c.inside(item(c.path, name, i), value)
+		m.fields(inner)
 		if inner.err == nil && m.RequestID != "" {
 			*p = append(*p, m)
 		} else if c.strict && c.err == nil {
@@ -247,17 +247,32 @@ func memberDecisions(c *coder, name string, p *[]MemberDecision) {
 	}
 }
 
-func memberDecision(c *coder, m *MemberDecision) {
+func (c *coder) putDecisions(name string, list []MemberDecision) {
+	if len(list) == 0 {
+		return
+	}
+	c.put(name)
+	c.out = append(c.out, '[')
+	for i := range list {
+		if i > 0 {
+			c.out = append(c.out, ',')
+		}
+		inner := c.brace(item(c.path, name, i), list[i].Extra)
+		list[i].fields(inner)
+		c.close(inner)
+	}
+	c.out = append(c.out, ']')
+}
+
+func (m *MemberDecision) fields(c *coder) {
 	c.id("requestId", &m.RequestID, required)
 	c.id("toolCallId", &m.ToolCallID, optional)
 	c.id("toolName", &m.ToolName, optional)
 	c.id("toolType", &m.ToolType, optional)
 	c.id("decision", &m.Decision, need(c.host()))
-	if c.mode == encoding {
-		c.putExtra(m.Extra)
-		return
+	if c.mode == decoding {
+		m.Extra = c.rest()
 	}
-	m.Extra = c.rest()
 }
 
 // Executor says who performs a tool call (§3.5).

@@ -17,15 +17,33 @@ func Decode(data []byte) (Record, error) { return Decoder{}.Decode(data) }
 func DecodeStrict(data []byte) (Record, error) { return Decoder{Strict: true}.Decode(data) }
 
 // Decode reads one record.
-func (d Decoder) Decode(data []byte) (Record, error) {
+func (d Decoder) Decode(data []byte) (Record, error) { return new(reading).decode(d, data) }
+
+// Reader is a Decoder for one record after another: it keeps the room that a Decoder
+// makes anew for each. It belongs to one goroutine.
+type Reader struct {
+	Decoder
+	room reading
+}
+
+// Decode reads one record.
+func (r *Reader) Decode(data []byte) (Record, error) { return r.room.decode(r.Decoder, data) }
+
+// reading is a coder with the room that most records need. As long as it stays within
+// 512 bytes the allocator keeps no header for it.
+type reading struct {
+	coder
+	few [20]member
+}
+
+func (r *reading) decode(d Decoder, data []byte) (Record, error) {
 	if len(data) > MaxFrameBytes {
 		return nil, &Error{CodeTooLarge, "", "a record has at most 1048576 bytes"}
 	}
 	if err := valid(data); err != nil {
 		return nil, err
 	}
-	r := new(reading)
-	s := scanner{members: r.few[:0]}
+	s := scanner{keeps: true, members: r.few[:0]}
 	text := string(data)
 	print := s.scan(text)
 	if s.text[s.first()] != '{' {
@@ -37,18 +55,13 @@ func (d Decoder) Decode(data []byte) (Record, error) {
 	if s.deepest > MaxDepth {
 		return nil, &Error{CodeTooDeep, "", "values nest at most 64 deep"}
 	}
-	r.strict, r.code, r.members = d.Strict, CodeInvalidRecord, s.members
+	r.coder = coder{strict: d.Strict, code: CodeInvalidRecord, in: members{text: text, list: s.members}}
 	rec, err := d.record(&r.coder, print)
+	r.coder = coder{} // let go of the text
 	if err != nil {
 		return nil, err
 	}
 	return rec, nil
-}
-
-// reading is a coder with the room that most records need.
-type reading struct {
-	coder
-	few [20]member
 }
 
 // first returns the place of the first byte that is not white space.
@@ -85,7 +98,7 @@ func (d Decoder) record(c *coder, print uint64) (Record, *Error) {
 var authorityFields = []string{"eventId", "sessionSequence", "workflowSequence", "sequence", "revision"}
 
 // skips reports whether a type belongs to a profile that was not negotiated.
-func (d Decoder) skips(t Type) bool { return t.Profile()&d.Without != 0 }
+func (d Decoder) skips(t Type) bool { return d.Without != 0 && t.Profile()&d.Without != 0 }
 
 func (d Decoder) body(c *coder, t Type, s spec, print uint64) (Record, *Error) {
 	var rec Record

@@ -23,8 +23,9 @@
 //
 // # Concurrency
 //
-// Functions keep no state. A record is a value of its owner: nothing here locks,
-// starts goroutines, reads a clock or draws random numbers.
+// Functions keep no state, and a [Reader] belongs to one goroutine. A record is a
+// value of its owner: nothing here locks, starts goroutines, reads a clock or draws
+// random numbers.
 //
 // # What it is not
 //

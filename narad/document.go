@@ -276,16 +276,16 @@ func (n *node) expand() {
 	switch text[0] {
 	case '{':
 		n.kind = '{'
-		list, _ := membersOf(text)
-		n.members = make(map[string]*node, len(list))
-		for _, m := range list {
-			n.append(m.name, newNode(Raw(m.value)))
+		in, _ := membersOf(text)
+		n.members = make(map[string]*node, len(in.list))
+		for _, m := range in.list {
+			n.append(in.name(m), newNode(Raw(in.value(m))))
 		}
 	case '[':
 		n.kind = '['
 		list, _ := elements(text)
 		for _, value := range list {
-			n.items = append(n.items, newNode(value))
+			n.items = append(n.items, newNode(Raw(value)))
 		}
 	}
 }

@@ -466,14 +466,14 @@ func showText(t *rapid.T, text string) string {
 		if list, ok := elements(string(raw)); ok {
 			items := []tree{}
 			for _, item := range list {
-				items = append(items, read(item))
+				items = append(items, read(Raw(item)))
 			}
 			return items
 		}
-		if members, ok := membersOf(string(raw)); ok {
+		if in, ok := membersOf(string(raw)); ok {
 			m := map[string]tree{}
-			for _, member := range members {
-				m[member.name] = read(Raw(member.value))
+			for _, member := range in.list {
+				m[in.name(member)] = read(Raw(in.value(member)))
 			}
 			return m
 		}

@@ -18,19 +18,17 @@ func AppendEncode(dst []byte, rec Record) ([]byte, error) {
 	if reflect.TypeOf(rec) != s.form {
 		return dst, &Error{CodeUnknownEvent, "/type", "the type must be one that the Go type stands for"}
 	}
-	extra := *extraOf(rec)
-	w := new(writing)
-	c := &w.coder
-	c.mode, c.code, c.extra = encoding, codeOf(s.class), extra
-	c.known = append(w.names[:0], "type", "protocolVersion")
+	c := &newWriter().coder
+	c.code, c.extra = codeOf(s.class), *extraOf(rec)
+	c.knows("type", "protocolVersion")
 	if s.class == ClassControl {
-		c.known = append(c.known, authorityFields...)
+		c.knows(authorityFields...)
 	}
 	c.out = append(slices.Grow(dst, 512), `{"type":"`...)
 	c.out = append(c.out, rec.Type()...)
 	c.out = append(c.out, `","protocolVersion":"`+Version+`"`...)
 	rec.fields(c)
-	c.putExtra(extra)
+	c.putExtra()
 	c.out = append(c.out, '}')
 	if c.err == nil {
 		c.err = bounded(c.out[len(dst):], c.free)
@@ -41,10 +39,16 @@ func AppendEncode(dst []byte, rec Record) ([]byte, error) {
 	return c.out, nil
 }
 
-// writing is a coder with the room that most records need.
-type writing struct {
+// writer is a coder together with what it writes.
+type writer struct {
 	coder
-	names [28]string
+	own writing
+}
+
+func newWriter() *writer {
+	w := new(writer)
+	w.mode, w.writing = encoding, &w.own
+	return w
 }
 
 func codeOf(c Class) Code {
@@ -63,8 +67,6 @@ func bounded(record []byte, free bool) *Error {
 	size, deepest := len(record), 0
 	if free {
 		var s scanner
-		var few [24]member
-		s.members = few[:0]
 		s.scan(string(record))
 		size, deepest = s.size, s.deepest
 	}

@@ -2,6 +2,7 @@ package narad
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -57,7 +58,10 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s: %s: %s", e.Code, e.Path, e.Rule)
 }
 
+var escaper = strings.NewReplacer("~", "~0", "/", "~1")
+
 // pointer makes the JSON Pointer of a name inside parent.
-func pointer(parent, name string) string {
-	return parent + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
-}
+func pointer(parent, name string) string { return parent + "/" + escaper.Replace(name) }
+
+// item makes the JSON Pointer of an element of the array of that name.
+func item(parent, name string, i int) string { return pointer(parent, name) + "/" + strconv.Itoa(i) }

@@ -47,11 +47,11 @@ type SnapshotMessage struct {
 func (m *MessagesSnapshot) Items() []SnapshotMessage {
 	items := make([]SnapshotMessage, 0, len(m.Messages))
 	for _, raw := range m.Messages {
-		members, ok := membersOf(string(raw))
+		in, ok := membersOf(string(raw))
 		if !ok {
 			continue
 		}
-		c := &coder{members: members}
+		c := &coder{in: in}
 		item := SnapshotMessage{Role: RoleAssistant, Completed: c.take("completed") != "false"}
 		item.fields(c)
 		if item.MessageID != "" {
@@ -166,20 +166,19 @@ func (s *GraphScope) visit(c *coder) {
 func (s *GraphScope) source(c *coder, name, id string, demanded bool) {
 	if c.writes(name) {
 		s.sameScope(c, name, id)
-		inner := &coder{mode: encoding, code: c.code, path: pointer(c.path, name), out: []byte{'{'}}
+		inner := c.object(name, nil)
 		inner.id(id, &s.SourceID, optional)
 		inner.count("sequence", &s.Source, 1, required)
-		c.embed(name, inner)
+		c.close(inner)
 		return
 	}
-	members, ok := membersOf(c.take(name))
+	inner, ok := c.inside(pointer(c.path, name), c.take(name))
 	if !ok {
 		if demanded {
 			c.fail(name, "an object is required")
 		}
 		return
 	}
-	inner := &coder{strict: c.strict, code: c.code, path: pointer(c.path, name), members: members}
 	inner.id(id, &s.SourceID, optional)
 	inner.count("sequence", &s.Source, 1, required)
 	if c.strict && len(inner.rest()) > 0 {
@@ -209,7 +208,7 @@ func (c *coder) values(name string, p *[]Raw) {
 		if !ok {
 			c.failAs(c.code, name, "an array is required")
 		}
-		*p = list
+		*p = raws(list)
 		return
 	}
 	c.writes(name)

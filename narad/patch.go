@@ -50,8 +50,8 @@ func parsePatch(value, path string, strict bool) (Patch, *Error) {
 	}
 	patch := make(Patch, len(items))
 	for i, item := range items {
-		members, _ := membersOf(string(item))
-		c := &coder{strict: strict, code: CodeInvalidPatch, path: path + "/" + strconv.Itoa(i), members: members}
+		in, _ := membersOf(item)
+		c := &coder{strict: strict, code: CodeInvalidPatch, path: path + "/" + strconv.Itoa(i), in: in}
 		patch[i].fields(c)
 		if c.err != nil {
 			return nil, c.err
@@ -70,6 +70,11 @@ func (o *Operator) fields(c *coder) {
 	c.value("value", &o.Value, need(o.Op == OpAdd || o.Op == OpReplace || o.Op == OpTest))
 }
 
+var (
+	withoutEscapes = strings.NewReplacer("~0", "", "~1", "")
+	unescaper      = strings.NewReplacer("~0", "~", "~1", "/")
+)
+
 // location visits a JSON Pointer below the root.
 func (c *coder) location(name string) []string {
 	var text string
@@ -83,11 +88,11 @@ func (c *coder) location(name string) []string {
 	}
 	tokens := strings.Split(text[1:], "/")
 	for i, token := range tokens {
-		if strings.Contains(strings.NewReplacer("~0", "", "~1", "").Replace(token), "~") {
+		if strings.Contains(withoutEscapes.Replace(token), "~") {
 			c.fail(name, "in a JSON Pointer ~ stands only in ~0 and ~1")
 			return nil
 		}
-		token = strings.ReplaceAll(strings.ReplaceAll(token, "~1", "/"), "~0", "~")
+		token = unescaper.Replace(token)
 		switch token {
 		case "__proto__", "constructor", "prototype":
 			c.failAs(CodeUnsafePatch, name, "the path names something that no patch may touch")

@@ -51,30 +51,42 @@ func (r Raw) IsString() (string, bool) {
 // Members returns the fields of an object in their order; false if the value is
 // none.
 func (r Raw) Members() ([]Member, bool) {
-	list, ok := membersOf(r.sound())
+	in, ok := membersOf(r.sound())
 	if !ok {
 		return nil, false
 	}
-	members := make([]Member, len(list))
-	for i, m := range list {
-		members[i] = Member{m.name, Raw(m.value)}
+	list := make([]Member, len(in.list))
+	for i, m := range in.list {
+		list[i] = Member{in.name(m), Raw(in.value(m))}
 	}
-	return members, true
+	return list, true
 }
 
 // Field returns the value of an object's field, nil if there is none.
 func (r Raw) Field(name string) Raw {
-	list, _ := membersOf(r.sound())
-	for _, m := range list {
-		if m.name == name {
-			return Raw(m.value)
-		}
+	in, _ := membersOf(r.sound())
+	if i := in.find(name); i >= 0 {
+		return Raw(in.value(in.list[i]))
 	}
 	return nil
 }
 
 // Elements returns the elements of an array; false if the value is none.
-func (r Raw) Elements() ([]Raw, bool) { return elements(r.sound()) }
+func (r Raw) Elements() ([]Raw, bool) {
+	list, ok := elements(r.sound())
+	return raws(list), ok
+}
+
+func raws(list []string) []Raw {
+	if list == nil {
+		return nil
+	}
+	all := make([]Raw, len(list))
+	for i, value := range list {
+		all[i] = Raw(value)
+	}
+	return all
+}
 
 // sound returns the value's text without the white space around it, and "" if the
 // bytes are not one JSON value.

@@ -1,6 +1,7 @@
 package narad
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"math/bits"
@@ -19,14 +20,8 @@ type scanner struct {
 	pos     int
 	size    int
 	deepest int
+	keeps   bool // whether members are wanted
 	members []member
-}
-
-// member is a field as the scanner saw it.
-type member struct {
-	name  string
-	value string
-	used  bool
 }
 
 // parserDepth is where jsontext gives up, whatever comes next.
@@ -64,7 +59,7 @@ func valid(data []byte) *Error {
 
 // scan reads the whole text, which must be valid, and returns its fingerprint.
 func (s *scanner) scan(text string) uint64 {
-	*s = scanner{text: text, members: s.members[:0]}
+	*s = scanner{text: text, keeps: s.keeps, members: s.members[:0]}
 	return s.value(0)
 }
 
@@ -107,12 +102,18 @@ func (s *scanner) value(depth int) uint64 {
 func (s *scanner) object(depth int) uint64 {
 	sum := uint64('{')
 	for more := s.open('}'); more; more = s.next('}') {
-		name := unquote(s.quoted())
+		quoted := s.quoted()
+		end := s.pos
 		s.skip()
 		start := s.pos
+		name := unquote(quoted)
 		value := s.value(depth + 1)
-		if depth == 0 {
-			s.members = append(s.members, member{name: name, value: s.text[start:s.pos]})
+		if depth == 0 && s.keeps {
+			s.members = append(s.members, member{
+				name:    span{uint32(end - len(quoted) + 1), uint32(end - 1)},
+				value:   span{uint32(start), uint32(s.pos)},
+				escaped: len(name) != len(quoted)-2,
+			})
 		}
 		sum += mix(hash('k', name) ^ mix(value)) // a sum: order does not count
 	}
@@ -199,11 +200,12 @@ func ends(c byte) bool {
 // number, while 9007199254740993 and 9007199254740992 stay two. Numbers with an
 // exponent of ten digits or more are compared as they are spelled.
 func hashNumber(number string) uint64 {
-	d, ok := decimalOf(number)
+	var room [24]byte
+	d, ok := decimalOf(number, room[:0])
 	if !ok {
 		return hash('0', number)
 	}
-	h := hash('0', d.digits) + mix(uint64(d.exponent))
+	h := hash('0', string(d.digits)) + mix(uint64(d.exponent))
 	if d.negative {
 		h = mix(h)
 	}
@@ -214,7 +216,7 @@ func hashNumber(number string) uint64 {
 // nor end with a zero. Zero has no digits, exponent or sign.
 type decimal struct {
 	negative bool
-	digits   string
+	digits   []byte
 	exponent int
 }
 
@@ -228,8 +230,9 @@ func exponentAt(number string) int {
 	return -1
 }
 
-// decimalOf reads a valid JSON number, unless its exponent has ten digits or more.
-func decimalOf(number string) (d decimal, ok bool) {
+// decimalOf reads a valid JSON number, unless its exponent has ten digits or more. It
+// writes the digits into room, or elsewhere if that is too small.
+func decimalOf(number string, room []byte) (d decimal, ok bool) {
 	digits := number
 	if i := exponentAt(number); i >= 0 {
 		var err error
@@ -239,13 +242,12 @@ func decimalOf(number string) (d decimal, ok bool) {
 		digits = number[:i]
 	}
 	digits, d.negative = strings.CutPrefix(digits, "-")
-	if whole, fraction, ok := strings.Cut(digits, "."); ok {
-		digits = whole + fraction
-		d.exponent -= len(fraction)
-	}
-	trimmed := strings.TrimRight(digits, "0")
-	d.exponent += len(digits) - len(trimmed)
-	if d.digits = strings.TrimLeft(trimmed, "0"); d.digits == "" {
+	whole, fraction, _ := strings.Cut(digits, ".")
+	d.exponent -= len(fraction)
+	all := append(append(room, whole...), fraction...)
+	trimmed := bytes.TrimRight(all, "0")
+	d.exponent += len(all) - len(trimmed)
+	if d.digits = bytes.TrimLeft(trimmed, "0"); len(d.digits) == 0 {
 		return decimal{}, true
 	}
 	return d, true

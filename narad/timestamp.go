@@ -107,7 +107,10 @@ func afterClock(s string, exact bool) (rest string, ok bool) {
 	if s, ok = afterNumber(s[1:], 2, 0, 59); !ok || s == "" || s[0] != '.' {
 		return s, ok
 	}
-	rest = strings.TrimLeft(s[1:], "0123456789")
+	rest = s[1:]
+	for rest != "" && '0' <= rest[0] && rest[0] <= '9' {
+		rest = rest[1:]
+	}
 	return rest, len(rest) < len(s)-1
 }
 

@@ -24,28 +24,27 @@ func usage(c *coder, name string, p **Usage) {
 		if *p == nil || (*p).empty() {
 			return
 		}
-		inner := &coder{mode: encoding, code: c.code, path: pointer(c.path, name), out: []byte{'{'}}
+		inner := c.object(name, (*p).Extra)
 		(*p).fields(inner)
-		c.embed(name, inner)
+		c.close(inner)
 		return
 	}
 	value := c.take(name)
 	if value == "" {
 		return
 	}
-	members, ok := membersOf(value)
+	inner, ok := c.inside(pointer(c.path, name), value)
 	if !ok {
 		c.unusable(name, "an object is required", optional)
 		return
 	}
 	u := new(Usage)
-	inner := &coder{strict: c.strict, code: c.code, path: pointer(c.path, name), members: members}
 	u.fields(inner)
 	if inner.err != nil {
 		c.err = inner.err
 		return
 	}
-	if *u = u.kept(inner); !u.empty() {
+	if !u.empty() {
 		*p = u
 	}
 }
@@ -55,14 +54,9 @@ func (u *Usage) fields(c *coder) {
 	c.index2("completionTokens", &u.CompletionTokens)
 	c.index2("totalTokens", &u.TotalTokens)
 	c.number("elapsedMs", &u.ElapsedMs)
-	if c.mode == encoding {
-		c.putExtra(u.Extra)
+	if c.mode == decoding {
+		u.Extra = c.rest()
 	}
-}
-
-func (u *Usage) kept(c *coder) Usage {
-	u.Extra = c.rest()
-	return *u
 }
 
 func (u *Usage) empty() bool {
@@ -116,23 +110,22 @@ func (c *coder) number(name string, p **float64) {
 
 // MarshalJSON writes the figures that are known.
 func (u Usage) MarshalJSON() ([]byte, error) {
-	c := &coder{mode: encoding, code: CodeInvalidRecord, out: []byte{'{'}}
-	u.fields(c)
-	if c.err != nil {
+	c := &coder{mode: encoding, code: CodeInvalidRecord, writing: new(writing)}
+	inner := c.brace("", u.Extra)
+	u.fields(inner)
+	if c.close(inner); c.err != nil {
 		return nil, c.err
 	}
-	return append(c.out, '}'), nil
+	return c.out, nil
 }
 
 // UnmarshalJSON reads figures leniently: those that are no numbers are left out.
 func (u *Usage) UnmarshalJSON(data []byte) error {
-	members, ok := membersOf(Raw(data).sound())
+	in, ok := membersOf(Raw(data).sound())
 	if !ok {
 		return &Error{CodeInvalidRecord, "", "usage is an object"}
 	}
-	c := &coder{code: CodeInvalidRecord, members: members}
 	*u = Usage{}
-	u.fields(c)
-	*u = u.kept(c)
+	u.fields(&coder{code: CodeInvalidRecord, in: in})
 	return nil
 }

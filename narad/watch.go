@@ -81,17 +81,16 @@ func cursor(c *coder, name string, p **Cursor) {
 		if *p == nil {
 			return
 		}
-		inner := &coder{mode: encoding, code: c.code, path: pointer(c.path, name), out: []byte{'{'}}
+		inner := c.object(name, (*p).Extra)
 		(*p).fields(inner)
-		c.embed(name, inner)
+		c.close(inner)
 		return
 	}
 	value := c.take(name)
 	if value == "" {
 		return
 	}
-	members, ok := membersOf(value)
-	inner := &coder{strict: c.strict, code: c.code, path: pointer(c.path, name), members: members}
+	inner, ok := c.inside(pointer(c.path, name), value)
 	cur := new(Cursor)
 	cur.fields(inner)
 	switch {
@@ -111,9 +110,7 @@ func (u *Cursor) fields(c *coder) {
 		c.id(names[0], &u.ID, required)
 	}
 	c.count(names[1], &u.Sequence, 1, required)
-	if c.mode == encoding {
-		c.putExtra(u.Extra)
-		return
+	if c.mode == decoding {
+		u.Extra = c.rest()
 	}
-	u.Extra = c.rest()
 }

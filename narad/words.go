@@ -31,15 +31,15 @@ func (c *coder) words(name string, p *[]string, r words) {
 	}
 	list := make([]string, len(items))
 	for i, item := range items {
-		text, isString := item.IsString()
-		if !isString {
-			if c.strict {
-				c.failItem(name, i, "a string is required")
-				return
-			}
-			text = item.String()
+		switch {
+		case isString(item):
+			list[i] = unquote(item)
+		case c.strict:
+			c.failItem(name, i, "a string is required")
+			return
+		default:
+			list[i] = item
 		}
-		list[i] = text
 	}
 	if rule := r.check(list); rule != "" && (c.strict || r.required && len(list) == 0) {
 		c.fail(name, rule)

@@ -131,15 +131,24 @@ type Handle interface {
 	ToolOutput(ctx context.Context, toolCallID, text string) error
 	// FinishTool records the end of a tool call.
 	FinishTool(ctx context.Context, toolCallID string, r ToolResult) error
-	// Permit asks whether an open tool call may go on, while the run works on: in a
-	// gate run of its own (R10). A denied call is finished by the agent, as cancelled
-	// with the code "denied".
+	// OpenGate asks whether an open tool call may go on, while the run works on: in a
+	// gate run of its own (R10). It returns when the question is recorded, so that what
+	// is told after it stands after it; Await waits for the answer. A denied call is
+	// finished by the agent, as cancelled with the code "denied".
+	OpenGate(ctx context.Context, p Permission) (interruptID string, err error)
+	// Permit is OpenGate and Await.
 	Permit(ctx context.Context, p Permission) (Answer, error)
 
 	// Ask pauses the run until the question is decided.
 	Ask(ctx context.Context, a Ask) (Answer, error)
-	// Await waits for an interrupt that was asked before a restart.
+	// Await waits for the decision of an interrupt: of a gate, or one that was asked
+	// before a restart. It may have come already. When ctx is done the question stays
+	// open; Retract closes it.
 	Await(ctx context.Context, interruptID string) (Answer, error)
+	// Retract closes a question of this run, or of one of its gates, that needs no answer
+	// any more: it has expired, for the reason given, a word such as "withdrawn". It
+	// does nothing to one that is closed.
+	Retract(ctx context.Context, interruptID, reason string) error
 
 	// StartRun begins a nested run. Its handle's End must be called.
 	StartRun(ctx context.Context, n Nested) (Handle, error)
@@ -150,6 +159,9 @@ type Handle interface {
 
 	// Progress records an activity.
 	Progress(ctx context.Context, p Progress) error
+	// Round records that a round of a model begins, where the agent knows of which
+	// (R42). Both names are required and at most 256 bytes long.
+	Round(ctx context.Context, r Round) error
 	// Custom records a run.custom fact. Names under "mahati." are the host's.
 	Custom(ctx context.Context, name string, value narad.Raw) error
 	// Remember records a reference by which the agent finds its session again.
@@ -262,6 +274,13 @@ type Nested struct {
 	ParentToolCallID string
 	// Prompt is what the nested run was told, "" for none.
 	Prompt string
+}
+
+// Round is one request to a model with what follows from it.
+type Round struct {
+	// Provider says who runs the model, and Model what it is called there.
+	Provider string
+	Model    string
 }
 
 // Progress is one activity.

@@ -31,41 +31,96 @@ func (configExampleCommand) Run(a *app) error {
 
 type configCheckCommand struct {
 	homeFlag
+	JSON bool `name:"json" help:"Print each problem as one JSON object, or the summary as one."`
 }
 
-func (configCheckCommand) Help() string { return "Example: mahati config check --home ./home" }
+func (configCheckCommand) Help() string {
+	return `Reads the file, the environment and the scripts that agents name, as the host will. The exit code is
+1 when something is wrong.
+
+Example: mahati config check --home ./home`
+}
+
+// configLine is a sound configuration, for programs.
+type configLine struct {
+	Home   string   `json:"home"`
+	Listen string   `json:"listen"`
+	Agents []string `json:"agents"`
+}
+
+// problemLine is something that is wrong with one. What has no place in a file, the
+// environment or a flag has only a rule.
+type problemLine struct {
+	Source string `json:"source,omitzero"`
+	Key    string `json:"key,omitzero"`
+	Value  string `json:"value,omitzero"`
+	Rule   string `json:"rule"`
+}
 
 func (c configCheckCommand) Run(a *app) error {
-	cfg, err := c.load(a)
-	if err != nil {
-		return err
+	cfg, err := c.read(a)
+	if err == nil {
+		err = checkScripts(cfg)
 	}
-	if err := a.each(checkScripts(cfg)); err != nil {
-		return err
+	switch {
+	case err != nil && c.JSON:
+		return a.printProblems(err)
+	case err != nil:
+		return a.each(err)
 	}
 	agents := slices.Sorted(maps.Keys(cfg.Agents.Named))
+	if c.JSON {
+		return a.printJSON(configLine{cfg.Home, cfg.Listen, append([]string{}, agents...)})
+	}
 	_, err = fmt.Fprintf(a.out, "ok: home %s, listens on %s, agents: %s\n",
 		oneLine(cfg.Home), cfg.Listen, orWord(strings.Join(agents, ", "), "none but the built-in scripts"))
 	return err
 }
 
+// printProblems prints the parts of a joined error, and returns what is left to say.
+func (a *app) printProblems(err error) error {
+	for _, part := range partsOf(err) {
+		line := problemLine{Rule: part.Error()}
+		var setting *config.Error
+		if errors.As(part, &setting) {
+			line = problemLine{setting.Source, setting.Key, setting.Value, setting.Rule}
+		}
+		if err := a.printJSON(line); err != nil {
+			return err
+		}
+	}
+	return &fault{code: exitFailed}
+}
+
 // load reads the configuration of the home, and tells each error on a line of its own.
 func (h homeFlag) load(a *app, overrides ...config.Override) (config.Config, error) {
+	cfg, err := h.read(a, overrides...)
+	return cfg, a.each(err)
+}
+
+func (h homeFlag) read(a *app, overrides ...config.Override) (config.Config, error) {
 	home, err := h.dir(a)
 	if err != nil {
 		return config.Config{}, err
 	}
-	cfg, err := config.Load(home, a.Getenv, overrides...)
-	return cfg, a.each(err)
+	return config.Load(home, a.Getenv, overrides...)
 }
 
-// each tells the parts of a joined error one by one, and leaves the hint to the last.
-func (a *app) each(err error) error {
+// partsOf takes a joined error apart.
+func partsOf(err error) []error {
 	var several interface{ Unwrap() []error }
-	if !errors.As(err, &several) {
-		return err
+	if errors.As(err, &several) {
+		return several.Unwrap()
 	}
-	parts := several.Unwrap()
+	return []error{err}
+}
+
+// each tells the parts of a joined error one by one, and leaves the last to the caller.
+func (a *app) each(err error) error {
+	if err == nil {
+		return nil
+	}
+	parts := partsOf(err)
 	for _, part := range parts[:len(parts)-1] {
 		fmt.Fprintf(a.Stderr, "%s %s\n", a.err.red("mahati:"), oneLine(part.Error()))
 	}

@@ -82,6 +82,7 @@ func TestCtrlC(t *testing.T) {
 				return
 			}
 		}
+		turn.seen()
 	}
 	t.Error("the run did not come to its end")
 }

@@ -129,6 +129,7 @@ func (o *ordeal) follow(ctx context.Context) {
 				o.must(fmt.Errorf("following ended after %d facts: %w", len(o.seen), turn.err))
 			}
 			o.take(ctx, v, turn.update)
+			turn.seen()
 			if len(o.seen) == o.killAfter && !o.killed {
 				accident.Reset(o.delay)
 			}

@@ -69,14 +69,7 @@ func Main(args []string, p Process) int {
 // exit with the code.
 func (a *app) parse(args []string) (*kong.Context, int) {
 	helped := false
-	parser, err := kong.New(&commands{},
-		kong.Name("mahati"), kong.Description(description), kong.Writers(a.Stdout, a.Stderr),
-		kong.Exit(func(int) { helped = true }),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
-		kong.ExplicitGroups([]kong.Group{
-			{Key: "session", Title: "Sessions"}, {Key: "host", Title: "Host"}, {Key: "other", Title: "Other"},
-		}),
-	)
+	parser, err := newParser(a.Process, func(int) { helped = true })
 	if err != nil {
 		return nil, a.report(fmt.Errorf("build the command line: %w", err))
 	}
@@ -91,6 +84,17 @@ func (a *app) parse(args []string) (*kong.Context, int) {
 		return nil, a.report(&fault{err: err, code: exitUsage, hint: helpFor(err)})
 	}
 	return command, exitOK
+}
+
+// newParser makes the grammar. Exit is called after help was printed.
+func newParser(p Process, exit func(int)) (*kong.Kong, error) {
+	return kong.New(&commands{},
+		kong.Name("mahati"), kong.Description(description), kong.Writers(p.Stdout, p.Stderr), kong.Exit(exit),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
+		kong.ExplicitGroups([]kong.Group{
+			{Key: "session", Title: "Sessions"}, {Key: "host", Title: "Host"}, {Key: "other", Title: "Other"},
+		}),
+	)
 }
 
 // helpFor is the command that explains what was called wrongly.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"path/filepath"
 	"strings"
 
@@ -18,7 +19,7 @@ type runCommand struct {
 	Title     string   `placeholder:"TEXT" help:"Title of the session. Otherwise the beginning of the prompt."`
 	Workspace string   `placeholder:"ID" help:"Workspace of the session."`
 	Cwd       string   `placeholder:"DIR" help:"Directory that the agent works in. Otherwise this one."`
-	Detach    bool     `short:"d" help:"Do not follow: print the session's id."`
+	Detach    bool     `short:"d" help:"Do not follow: print the session's id, with --json the run's too."`
 	JSON      bool     `name:"json" help:"Print the facts as JSON lines, and ask nothing."`
 	Prompt    []string `arg:"" name:"prompt" help:"What to say to the agent, or - to read it from standard input."`
 }
@@ -53,9 +54,20 @@ func (c runCommand) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	if c.Detach {
-		return a.printLine([]byte(created.SessionID))
+		return c.detached(a, created.SessionID, sent.RunID)
 	}
 	return c.follow(ctx, a, host, created.SessionID, sent.RunID)
+}
+
+// detached says where the run can be found.
+func (c runCommand) detached(a *app, session, run string) error {
+	if !c.JSON {
+		return a.printLine([]byte(session))
+	}
+	return a.printJSON(struct {
+		SessionID string `json:"sessionId"`
+		RunID     string `json:"runId"`
+	}{session, run})
 }
 
 func (c runCommand) prompt(a *app) (string, error) {
@@ -93,6 +105,11 @@ func (c runCommand) create(ctx context.Context, host *client.Client, prompt stri
 	created, _, err := host.CreateSession(ctx, client.NewSession{
 		WorkspaceID: c.Workspace, CWD: cwd, Title: title, Agent: c.Agent,
 	})
+	var refused *client.Error
+	if errors.As(err, &refused) && refused.Status == http.StatusUnprocessableEntity {
+		return created, &fault{err: err, code: exitFailed, hint: "the directory (--cwd) lies below workspaces.roots, your home directory " +
+			"by default, and the agent (--agent) is a configured one; see: mahati config example"}
+	}
 	return created, err
 }
 

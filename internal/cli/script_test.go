@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mahati-host/mahati/internal/agent/acp/acptest"
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
@@ -25,9 +26,13 @@ import (
 //	exits CODE COMMAND ARGS...   runs a command that must end with exactly this code
 //	host start [ARGS...]         starts "mahati serve" and waits until it is ready
 //	host stop|kill               ends it; stop demands exit code 0
+//	host breaks CODE             waits until it ends by itself, with this exit code
+//	agent NAME COMMAND ARGS...   configures an agent of the kind acp; the test agent is $AGENT
+//	beat make|first|gone FILE    a named pipe: made, written to, and with no writer any more
 //	await PATTERN COMMAND...     repeats a command until its standard output matches
 //	keep NAME PATTERN            sets a variable to what the pattern's group matches in stdout
 //	same FILE FILE               compares bytes
+//	jsonlines [N]                demands that stdout is N JSON objects, or some, a line each
 //	put FILE N TEXT              writes a text N times, and the end of a line
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
@@ -41,11 +46,14 @@ func TestScripts(t *testing.T) {
 			e.Setenv("MAHATI_WORKSPACES_ROOTS", e.WorkDir)
 			e.Setenv("MAHATI_LISTEN", "127.0.0.1:0")
 			e.Setenv("MAHATI_STORAGE_RESERVE", "64MiB")
+			e.Setenv("AGENT", strings.Join(acptest.Command(), " "))
 			e.Values[runningHost{}] = &scriptHost{}
+			e.Values[beats{}] = map[string]*os.File{}
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "host": hostCommand, "await": await, "keep": keep, "same": same, "put": put,
+			"agent": agentCommand, "beat": beat, "jsonlines": jsonLines,
 		},
 	})
 }
@@ -68,79 +76,6 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if got != want {
 		ts.Fatalf("got exit code %d, want %d", got, want)
 	}
-}
-
-type runningHost struct{}
-
-// scriptHost is the host that a script has started.
-type scriptHost struct{ cmd *exec.Cmd }
-
-func hostCommand(ts *testscript.TestScript, neg bool, args []string) {
-	host := ts.Value(runningHost{}).(*scriptHost)
-	if neg || len(args) == 0 {
-		ts.Fatalf("usage: host start|stop|kill")
-	}
-	switch args[0] {
-	case "start":
-		host.start(ts, args[1:])
-		ts.Defer(func() { host.end(ts, os.Kill) })
-	case "stop":
-		if err := host.end(ts, syscall.SIGTERM); err != nil {
-			ts.Fatalf("host stop: %v", err)
-		}
-	case "kill":
-		_ = host.end(ts, os.Kill)
-	}
-}
-
-func (h *scriptHost) start(ts *testscript.TestScript, args []string) {
-	if h.cmd != nil {
-		ts.Fatalf("host start: it runs")
-	}
-	program, err := os.Executable()
-	ts.Check(err)
-	log, err := os.OpenFile(ts.MkAbs("host.log"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-	ts.Check(err)
-	defer log.Close()
-	cmd := exec.Command(program, append([]string{"serve", "--json"}, args...)...)
-	cmd.Args[0] = "mahati"
-	cmd.Dir, cmd.Stderr = ts.MkAbs("."), log
-	for _, name := range []string{"HOME", "PATH", "MAHATI_HOME", "MAHATI_WORKSPACES_ROOTS", "MAHATI_LISTEN", "MAHATI_STORAGE_RESERVE", "MAHATI_LOG_LEVEL", "GORACE"} {
-		if value := ts.Getenv(name); value != "" {
-			cmd.Env = append(cmd.Env, name+"="+value)
-		}
-	}
-	out, err := cmd.StdoutPipe()
-	ts.Check(err)
-	ts.Check(cmd.Start())
-	h.cmd = cmd
-	line, err := bufio.NewReader(out).ReadBytes('\n')
-	if err != nil {
-		text, _ := os.ReadFile(log.Name())
-		ts.Fatalf("host start: it ended before it was ready: %v\n%s", h.end(ts, os.Kill), text)
-	}
-	var ready struct {
-		URL, Home, Epoch string
-		PID              int
-	}
-	ts.Check(json.Unmarshal(line, &ready))
-	if ready.URL == "" || ready.Home == "" || ready.Epoch == "" || ready.PID != cmd.Process.Pid {
-		ts.Fatalf("host start: the ready line is %s", line)
-	}
-	ts.Setenv("URL", ready.URL)
-	ts.Setenv("ADDRESS", strings.TrimPrefix(ready.URL, "http://"))
-}
-
-func (h *scriptHost) end(ts *testscript.TestScript, signal os.Signal) error {
-	if h.cmd == nil {
-		return nil
-	}
-	cmd := h.cmd
-	h.cmd = nil
-	if err := cmd.Process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		return err
-	}
-	return cmd.Wait()
 }
 
 func await(ts *testscript.TestScript, neg bool, args []string) {
@@ -190,6 +125,20 @@ func put(ts *testscript.TestScript, neg bool, args []string) {
 	n, err := strconv.Atoi(args[1])
 	ts.Check(err)
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(strings.Repeat(args[2], n)+"\n"), 0o600))
+}
+
+func jsonLines(ts *testscript.TestScript, neg bool, args []string) {
+	out := ts.ReadFile("stdout")
+	lines := strings.SplitAfter(out, "\n")
+	lines = lines[:len(lines)-1]
+	if neg || len(lines) == 0 || !strings.HasSuffix(out, "\n") || len(args) > 0 && args[0] != strconv.Itoa(len(lines)) {
+		ts.Fatalf("got %d lines, want %q, each ended: %s", len(lines), args, out)
+	}
+	for _, line := range lines {
+		if err := json.Unmarshal([]byte(line), &map[string]any{}); err != nil {
+			ts.Fatalf("%v: %s", err, line)
+		}
+	}
 }
 
 // TestSecretsStayHidden runs a host with everything logged, uses it, and looks for the

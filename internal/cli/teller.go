@@ -220,11 +220,17 @@ func duration(ms narad.Raw) string {
 
 // asked tells what is to be decided, whether or not somebody here will.
 func (t *teller) asked(f *narad.InterruptRequested) {
-	margin := t.margin(f.RunID)
-	title := orWord(f.Title, "a decision is needed")
-	t.screen.line(margin, t.screen.yellow("? "+title)+t.screen.dim("  "+oneLine(f.InterruptID)))
-	t.screen.matter(margin+"  ", f.Message, f.Input)
-	t.screen.line(margin+"  ", t.screen.dim(oneLine(strings.Join(f.Actions, " · "))))
+	t.waits(session.Interrupt{
+		InterruptID: f.InterruptID, RunID: f.RunID, Title: f.Title, Message: f.Message, Input: f.Input, Actions: f.Actions,
+	})
+}
+
+// waits tells an interrupt that is open.
+func (t *teller) waits(i session.Interrupt) {
+	margin := t.margin(i.RunID)
+	t.screen.line(margin, t.screen.yellow("? "+orWord(i.Title, "a decision is needed"))+t.screen.dim("  "+oneLine(i.InterruptID)))
+	t.screen.matter(margin+"  ", i.Message, i.Input)
+	t.screen.line(margin+"  ", t.screen.dim(oneLine(strings.Join(i.Actions, " · "))))
 }
 
 // matter writes what an interrupt is about.
@@ -288,10 +294,17 @@ func (t *teller) custom(f *narad.Custom) {
 		}
 		return
 	}
+	if f.Name == freshSession {
+		t.line(f.RunID, t.screen.yellow("(the agent does not remember what was said before: it began a new session of its own)"))
+		return
+	}
 	if text := t.deskWords(f); text != "" {
 		t.screen.line("", t.screen.dim(text))
 	}
 }
+
+// freshSession is the fact of an agent that could not load its session (docs/agents.md).
+const freshSession = "acp.session.fresh"
 
 // deskWords tells the facts about a session that Narad has no types for.
 func (t *teller) deskWords(f *narad.Custom) string {

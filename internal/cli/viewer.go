@@ -28,6 +28,7 @@ type viewer struct {
 	// json gets the facts as they came, instead of the teller.
 	json func(narad.Raw) error
 
+	back bool       // it has caught up once
 	open []*inquiry // what waits for a decision, the oldest first
 	sent bool       // the first of open was decided here: its fact is on the way
 }
@@ -35,10 +36,12 @@ type viewer struct {
 // errLeft says that a viewer was left before leave said so.
 var errLeft = errors.New("left")
 
-// turn is one turn of a follower's loop.
+// turn is one turn of a follower's loop. The loop stands still until seen is called, so
+// that what the follower tells of the session is the state right after the update.
 type turn struct {
 	update client.Update
 	err    error
+	seen   func()
 }
 
 // follow follows until leave says so (nil), the context ends (errLeft), or following
@@ -63,6 +66,7 @@ func (v *viewer) follow(ctx context.Context) error {
 			if v.leave(t.update) {
 				return nil
 			}
+			t.seen()
 		case line, ok := <-v.typed():
 			if !ok {
 				v.keys, v.open = nil, nil // nobody is there any more
@@ -77,12 +81,18 @@ func (v *viewer) follow(ctx context.Context) error {
 // turns runs the follower's loop beside the keyboard. Stop ends it and waits.
 func (v *viewer) turns(ctx context.Context) (_ <-chan turn, stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
-	turns := make(chan turn)
+	turns, next := make(chan turn), make(chan struct{}, 1)
+	seen := func() { next <- struct{}{} }
 	go func() {
 		defer close(turns)
 		for update, err := range v.follower.Updates(ctx) {
 			select {
-			case turns <- turn{update, err}:
+			case turns <- turn{update, err, seen}:
+			case <-ctx.Done():
+				return
+			}
+			select {
+			case <-next:
 			case <-ctx.Done():
 				return
 			}
@@ -148,11 +158,30 @@ func (v *viewer) phase(u client.Update) {
 	switch {
 	case u.Phase == client.Waiting && u.Err != nil && v.json == nil:
 		screen.line("", screen.dim(fmt.Sprintf("(no connection: %s; again in %s)", oneLine(u.Err.Detail), u.Wait.Round(10*time.Millisecond))))
-	case u.Phase == client.Live && v.keys != nil:
-		for _, i := range openInterrupts(v.follower.Snapshot()) {
+	case u.Phase == client.Live && v.json == nil && (v.keys != nil || v.after > 0):
+		open := openInterrupts(v.follower.Snapshot())
+		v.cameBack(open)
+		for _, i := range open {
 			v.inquire(i)
 		}
 		v.prompt()
+	}
+}
+
+// cameBack tells, the first time, what still waits of what is not shown again, and
+// whoever sits there that there is nothing new.
+func (v *viewer) cameBack(open []session.Interrupt) {
+	if v.back || v.after == 0 {
+		return
+	}
+	v.back = true
+	for _, i := range open {
+		if i.RequestedSequence <= v.after {
+			v.teller.waits(i)
+		}
+	}
+	if at := v.follower.Position(); at.Sequence == v.after && len(open) == 0 && v.keys != nil {
+		v.teller.screen.line("", v.teller.screen.dim("(nothing new since you left; Ctrl-C leaves again. All of it: mahati attach --from 0 "+oneLine(at.SessionID)+")"))
 	}
 }
 

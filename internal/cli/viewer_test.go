@@ -46,6 +46,12 @@ const askedAt = 7
 
 func sit(t *testing.T, present int) *seat {
 	t.Helper()
+	return sitAfter(t, present, 0)
+}
+
+// sitAfter comes back to a session that was left after a sequence.
+func sitAfter(t *testing.T, present int, after int64) *seat {
+	t.Helper()
 	s := &seat{t: t, host: clienttest.New(t, clienttest.Options{}), left: make(chan error, 1)}
 	s.host.Append("s1", clienttest.Turn(1)[:present]...)
 	c, err := client.New(s.host.URL(), client.Options{HTTPClient: s.host.HTTP()})
@@ -58,8 +64,13 @@ func sit(t *testing.T, present int) *seat {
 		t.Fatal(err)
 	}
 	s.typed, s.hang = typed, func() { typed.Close() }
-	v := &viewer{client: c, follower: c.Follow("s1", client.FollowOptions{}), keys: keys}
-	v.leave = func(u client.Update) bool { return terminal(u.Record) }
+	v := &viewer{client: c, follower: c.Follow("s1", client.FollowOptions{}), keys: keys, after: after}
+	v.leave = func(u client.Update) bool {
+		if fact, ok := u.Record.(narad.Authority); ok && v.follower.Position().Sequence != fact.Envelope().SessionSequence {
+			t.Errorf("the follower stands at %d while fact %d is shown", v.follower.Position().Sequence, fact.Envelope().SessionSequence)
+		}
+		return terminal(u.Record)
+	}
 	v.teller = newTeller(&screen{console: console{Writer: s, terminal: true}}, v.follower, func(a facts.Actor) string { return a.ID })
 	ctx, leave := context.WithCancel(t.Context())
 	s.leave = leave
@@ -136,6 +147,28 @@ func TestViewerAsksInline(t *testing.T) {
 				t.Errorf("the terminal shows\n%s", got)
 			}
 		})
+	}
+}
+
+// TestViewerComesBack: who comes back is shown again what still waits, with what it is
+// about, and told where there is nothing new.
+func TestViewerComesBack(t *testing.T) {
+	s := sitAfter(t, askedAt, askedAt)
+	s.await(turnPrompt)
+	if got := s.shown(); !strings.Contains(got, "? ") || !strings.Contains(got, "ask-1") || strings.Contains(got, "› do it") {
+		t.Errorf("the terminal shows\n%s", got)
+	}
+	s.enter("approve")
+	s.until("the decision has come", func() bool { return s.host.Commands() == 1 })
+	s.host.Append("s1", clienttest.Turn(1)[askedAt:]...)
+	s.end(nil)
+
+	s = sitAfter(t, 3, 3)
+	s.await("nothing new since you left")
+	s.host.Append("s1", clienttest.Turn(1)[3:]...)
+	s.end(nil)
+	if got := strings.Count(s.shown(), "ask-1"); got != 1 {
+		t.Errorf("what was asked is shown %d times:\n%s", got, s.shown())
 	}
 }
 

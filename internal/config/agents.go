@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // Kinds of agents.
@@ -23,11 +24,17 @@ type Agent struct {
 	File    string   // script: absolute path
 	Env     []string // acp: variables passed on besides the usual few
 	CWD     string   // acp: absolute; empty: the directory of the session
+	// AuthMethod is, for acp, the agent's id of the way to sign in that is used when it
+	// asks for one; empty: such a run fails.
+	AuthMethod string
+	// MCP are, for acp, the servers that the agent is told of, by name.
+	MCP map[string]MCPServer
 }
 
 const (
-	maxArguments = 256
-	agentRule    = "must be a lower-case letter or digit, then up to 63 of these, - or _"
+	maxArguments  = 256
+	maxAuthMethod = 256
+	agentRule     = "must be a lower-case letter or digit, then up to 63 of these, - or _"
 )
 
 var (
@@ -64,6 +71,10 @@ func (l *loader) agent(doc document, name string, values map[string]any) {
 	var a Agent
 	for _, field := range slices.Sorted(maps.Keys(values)) {
 		key, raw := join(prefix, field), values[field]
+		if field == "mcp" {
+			a.MCP = l.mcp(doc, key, raw)
+			continue
+		}
 		if err := a.set(field, raw); err != nil {
 			shown := show(raw)
 			if errors.Is(err, errNoSuchKey) {
@@ -111,20 +122,26 @@ func (a *Agent) set(field string, raw any) error {
 		}
 		a.Env = names
 		return nil
+	case "auth_method":
+		return needText(&a.AuthMethod)
 	case "command":
-		if isText {
-			words, err := SplitCommand(one)
-			a.Command = words
-			return err
-		}
-		words, ok := stringsOf(raw)
-		if !ok {
-			return errors.New("must be a command line, or a list of its words")
-		}
+		words, err := commandOf(raw)
 		a.Command = words
-		return nil
+		return err
 	}
 	return errNoSuchKey
+}
+
+// commandOf reads a command: one line of it, or its words.
+func commandOf(raw any) ([]string, error) {
+	if line, isText := raw.(string); isText {
+		return SplitCommand(line)
+	}
+	words, ok := stringsOf(raw)
+	if !ok {
+		return nil, errors.New("must be a command line, or a list of its words")
+	}
+	return words, nil
 }
 
 // check returns the field that is wrong and the rule that it breaks.
@@ -142,24 +159,39 @@ func (a Agent) checkACP() (field, rule string) {
 	switch {
 	case len(a.Command) == 0 || a.Command[0] == "":
 		return "command", "an acp agent needs the command that starts it"
-	case len(a.Command) > maxArguments:
-		return "command", fmt.Sprintf("must have at most %d words", maxArguments)
-	case strings.ContainsRune(strings.Join(a.Command, ""), 0):
-		return "command", "must not hold NUL"
 	case a.File != "":
 		return "file", "only script agents have a file"
 	case a.CWD != "" && !filepath.IsAbs(a.CWD):
 		return "cwd", "must be an absolute path"
 	case len(a.Env) > maxListed:
 		return "env", fmt.Sprintf("must have at most %d entries", maxListed)
+	case !variables(a.Env):
+		return "env", notNames
+	case len(a.AuthMethod) > maxAuthMethod || strings.ContainsFunc(a.AuthMethod, unicode.IsControl):
+		return "auth_method", fmt.Sprintf("must be at most %d bytes without control characters", maxAuthMethod)
 	}
-	for _, name := range a.Env {
-		if !variableName.MatchString(name) {
-			// Not shown: whoever writes NAME=VALUE here writes a secret.
-			return "env", "must hold names of variables alone, not values"
-		}
+	return "command", checkWords(a.Command)
+}
+
+const notNames = "must hold names of variables alone, not values"
+
+// variables reports whether each is the name of a variable. What is none must not be
+// shown: whoever writes NAME=VALUE writes a secret.
+func variables(names []string) bool {
+	return !slices.ContainsFunc(names, func(name string) bool { return !variableName.MatchString(name) })
+}
+
+// checkWords returns the rule that a command breaks, "" for none.
+func checkWords(command []string) string {
+	switch {
+	case command[0] == "":
+		return "must name a program"
+	case len(command) > maxArguments:
+		return fmt.Sprintf("must have at most %d words", maxArguments)
+	case strings.ContainsRune(strings.Join(command, ""), 0):
+		return "must not hold NUL"
 	}
-	return "", ""
+	return ""
 }
 
 func (a Agent) checkScript() (field, rule string) {
@@ -174,6 +206,10 @@ func (a Agent) checkScript() (field, rule string) {
 		return "env", "only acp agents have an environment"
 	case a.CWD != "":
 		return "cwd", "only acp agents have a directory"
+	case a.AuthMethod != "":
+		return "auth_method", "only acp agents sign in"
+	case len(a.MCP) > 0:
+		return "mcp", "only acp agents are told of servers"
 	}
 	return "", ""
 }

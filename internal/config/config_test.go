@@ -100,6 +100,15 @@ kind = "acp"
 command = "npx 'some agent' --acp"
 env = ["API_KEY"]
 cwd = "/srv/agents"
+auth_method = "api-key"
+
+[agents.helper.mcp.files]
+command = "server-files ."
+env = ["FILES_TOKEN"]
+
+[agents.helper.mcp.issues]
+url = "https://mcp.example/mcp"
+header_env = { Authorization = "ISSUES" }
 
 [agents.rehearsal]
 kind = "script"
@@ -148,7 +157,11 @@ tool = "Read*"
 		Agents: config.Agents{
 			MaxRunning: 2, CancelGrace: 500 * time.Millisecond, IdleTimeout: time.Hour, Default: "helper",
 			Named: map[string]config.Agent{
-				"helper":    {Kind: config.KindACP, Command: []string{"npx", "some agent", "--acp"}, Env: []string{"API_KEY"}, CWD: "/srv/agents"},
+				"helper": {Kind: config.KindACP, Command: []string{"npx", "some agent", "--acp"}, Env: []string{"API_KEY"}, CWD: "/srv/agents",
+					AuthMethod: "api-key", MCP: map[string]config.MCPServer{
+						"files":  {Command: []string{"server-files", "."}, Env: []string{"FILES_TOKEN"}},
+						"issues": {URL: "https://mcp.example/mcp", HeaderEnv: map[string]string{"Authorization": "ISSUES"}},
+					}},
 				"rehearsal": {Kind: config.KindScript, File: filepath.Join(dir, "rehearsal.script")},
 			},
 		},
@@ -257,6 +270,25 @@ func TestWhatIsWrongIsNamed(t *testing.T) {
 		{"unknown key of an agent", "[agents.x]\nkind = \"acp\"\ncommand = \"a\"\nmodel = \"m\"", []string{`4: agents.x.model: no such setting`}},
 		{"name of an agent", "[agents.\"A b\"]\nkind = \"acp\"", []string{`1: agents.A b: name of an agent`}},
 		{"default that is not there", "[agents]\ndefault = \"x\"", []string{`2: agents.default: no agent of this name`}},
+		{"script that signs in", "[agents.x]\nkind = \"script\"\nfile = \"f\"\nauth_method = \"c\"", []string{`4: agents.x.auth_method: only acp`}},
+		{"script with a server", "[agents.x]\nkind = \"script\"\nfile = \"f\"\n[agents.x.mcp.y]\ncommand = \"c\"", []string{`4: agents.x.mcp: only acp`}},
+		{"way to sign in with an escape", acp("auth_method = \"a\\u001b\""), []string{`4: agents.x.auth_method: control characters`}},
+		{"way to sign in that is a list", acp("auth_method = [\"a\"]"), []string{`4: agents.x.auth_method: must be a string`}},
+		{"servers that are no tables", acp("mcp = [\"a\"]"), []string{`4: agents.x.mcp: [agents.x.mcp.NAME]`}},
+		{"server that is no table", acp("mcp.y = \"a\""), []string{`4: agents.x.mcp.y: must be a table`}},
+		{"name of a server", acp("mcp.\"A b\" = {command = \"a\"}"), []string{`4: agents.x.mcp.A b: name of a server`}},
+		{"server of nothing", acp("[agents.x.mcp.y]"), []string{`4: agents.x.mcp.y.command: a command or a url`}},
+		{"server of both", acp("[agents.x.mcp.y]\ncommand = \"a\"\nurl = \"http://x\""), []string{`5: agents.x.mcp.y.command: a command or a url`}},
+		{"unknown key of a server", acp("[agents.x.mcp.y]\ncommand = \"a\"\ntoken = \"t\""), []string{`6: agents.x.mcp.y.token: no such setting`}},
+		{"server with an empty program", acp("[agents.x.mcp.y]\ncommand = [\"\"]"), []string{`5: agents.x.mcp.y.command: name a program`}},
+		{"server with values", acp("[agents.x.mcp.y]\ncommand = \"a\"\nenv = [\"A=s3cret\"]"), []string{`6: agents.x.mcp.y.env: names of variables`}},
+		{"environment of a url", acp("[agents.x.mcp.y]\nurl = \"http://x\"\nenv = [\"A\"]"), []string{`6: agents.x.mcp.y.env: only a server with a command`}},
+		{"headers of a command", acp("[agents.x.mcp.y]\ncommand = \"a\"\nheader_env = {A = \"A\"}"), []string{`6: agents.x.mcp.y.header_env: only a server with a url`}},
+		{"url of another scheme", acp("[agents.x.mcp.y]\nurl = \"file:///x\""), []string{`5: agents.x.mcp.y.url: http(s)`}},
+		{"url with a password", acp("[agents.x.mcp.y]\nurl = \"http://u:p@x\""), []string{`5: agents.x.mcp.y.url: without a user`}},
+		{"name of a header", acp("[agents.x.mcp.y]\nurl = \"http://x\"\nheader_env = {\"A b\" = \"A\"}"), []string{`6: agents.x.mcp.y.header_env: names of headers`}},
+		{"header twice", acp("[agents.x.mcp.y]\nurl = \"http://x\"\nheader_env = {Aa = \"A\", aA = \"A\"}"), []string{`6: agents.x.mcp.y.header_env: each once`}},
+		{"header with a value", acp("[agents.x.mcp.y]\nurl = \"http://x\"\nheader_env = {A = \"Bearer s3cret\"}"), []string{`6: agents.x.mcp.y.header_env: names of variables`}},
 
 		{"rule without an action", "[[policy]]\nkind = \"read\"", []string{`1: policy[0].action: allow, ask or deny`}},
 		{"rule with another action", "[[policy]]\naction = \"maybe\"", []string{`2: policy[0].action: allow, ask or deny`}},
@@ -289,6 +321,9 @@ func TestWhatIsWrongIsNamed(t *testing.T) {
 		})
 	}
 }
+
+// acp is an agent with further lines, from the fourth on.
+func acp(lines string) string { return "[agents.x]\nkind = \"acp\"\ncommand = \"a\"\n" + lines }
 
 // errorsOf takes the join apart.
 func errorsOf(err error) []*config.Error {
@@ -339,9 +374,14 @@ func TestBeyondLoopback(t *testing.T) {
 
 // Values in the list would be secrets in a file, and then in an error.
 func TestValuesInEnvAreNotShown(t *testing.T) {
-	_, err := config.Load(home(t, "[agents.x]\nkind = \"acp\"\ncommand = \"a\"\nenv = [\"KEY=s3cret\"]\n"), env())
-	if err == nil || strings.Contains(err.Error(), "s3cret") {
-		t.Errorf("error %v", err)
+	for _, lines := range []string{
+		`env = ["KEY=s3cret"]`, `mcp.y = {command = "a", env = ["KEY=s3cret"]}`, `mcp.y = {command = "a", token = "s3cret"}`,
+		`mcp.y = {url = "http://x", header_env = {Authorization = "Bearer s3cret"}}`, `mcp.y = {url = "http://u:s3cret@x"}`,
+	} {
+		_, err := config.Load(home(t, acp(lines)), env())
+		if err == nil || strings.Contains(err.Error(), "s3cret") {
+			t.Errorf("%s: error %v", lines, err)
+		}
 	}
 }
 

@@ -13,12 +13,28 @@ const exampleAgents = `
 # An agent that sessions can name; there may be any number. kind = "acp" is any
 # program that speaks the Agent Client Protocol on stdin and stdout: command is its
 # command line, or a list of its words; env names variables that are passed on to
-# it besides PATH, HOME and the like; cwd is its directory, if not the session's.
+# it besides PATH, HOME and the like; cwd is its directory, if not the session's;
+# auth_method is the agent's own id of the way to sign in that is used when it asks
+# for one, without it the run ends with agent_auth_required.
 #[agents.opencode]
 #kind = "acp"
 #command = ["npx", "opencode-ai", "acp"]
 #env = ["OPENCODE_API_KEY"]
 #cwd = ""
+#auth_method = ""
+
+# A server of the Model Context Protocol that this agent is told of, and connects to
+# by itself; there may be any number. Either a command that the agent starts, with env
+# the names of the variables that the server gets, or a url (streamable HTTP, if the
+# agent can), with header_env the headers and the names of the variables that hold
+# their values. Secrets stand in the host's environment, never in this file.
+#[agents.opencode.mcp.files]
+#command = ["npx", "@modelcontextprotocol/server-filesystem", "."]
+#env = ["FILES_TOKEN"]
+
+#[agents.opencode.mcp.issues]
+#url = "https://mcp.example/mcp"
+#header_env = { Authorization = "ISSUES_AUTHORIZATION" }
 
 # kind = "script" follows a file of steps, without a model.
 #[agents.rehearsal]

@@ -53,10 +53,13 @@ func TestExampleDocumentsEveryField(t *testing.T) {
 	if documented != fields-elsewhere {
 		t.Errorf("%d settings have words about them, Config has %d fields to set; in:\n%s", documented, fields-elsewhere, example)
 	}
-	for _, typ := range []reflect.Type{reflect.TypeFor[config.Agent](), reflect.TypeFor[config.Rule]()} {
+	for _, typ := range []reflect.Type{
+		reflect.TypeFor[config.Agent](), reflect.TypeFor[config.MCPServer](), reflect.TypeFor[config.Rule](),
+	} {
 		for i := range typ.NumField() {
-			key := strings.TrimSuffix(strings.ToLower(typ.Field(i).Name), "s")
-			if !strings.Contains(example, "\n#"+key+" = ") {
+			name := strings.TrimSuffix(typ.Field(i).Name, "s")
+			key := strings.ToLower(regexp.MustCompile(`([a-z])([A-Z])`).ReplaceAllString(name, "${1}_$2"))
+			if !strings.Contains(example, "\n#"+key+" = ") && !strings.Contains(example, "."+key+".") {
 				t.Errorf("%s.%s is not shown", typ.Name(), typ.Field(i).Name)
 			}
 		}

@@ -21,6 +21,7 @@ import (
 	"github.com/mahati-host/mahati/internal/journal"
 	"github.com/mahati-host/mahati/internal/journal/pebble"
 	"github.com/mahati-host/mahati/internal/server"
+	"github.com/mahati-host/mahati/internal/server/metrics"
 	"github.com/mahati-host/mahati/internal/server/naradhttp"
 )
 
@@ -39,6 +40,8 @@ type Options struct {
 	Logger *slog.Logger
 	// Listener is used instead of the configured address.
 	Listener net.Listener
+	// Store changes how the store is opened: a disk that is full, or one that fails.
+	Store func(*journal.Options)
 	// Crash is what a script's crash step calls. Nil refuses scripts that have one.
 	Crash func()
 }
@@ -49,7 +52,9 @@ type Daemon struct {
 	log      *slog.Logger
 	url      string
 	parts    closers
+	metrics  *metrics.Metrics
 	journal  *pebble.Journal
+	feed     *feed.Feed
 	host     *host.Host
 	server   *server.Server
 	serving  sync.WaitGroup
@@ -77,7 +82,7 @@ func Start(ctx context.Context, cfg config.Config, o Options) (*Daemon, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	d := &Daemon{cfg: cfg, log: o.Logger, done: make(chan struct{})}
+	d := &Daemon{cfg: cfg, log: o.Logger, metrics: metrics.New(o.Version), done: make(chan struct{})}
 	if err := d.start(ctx, o); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
@@ -85,7 +90,7 @@ func Start(ctx context.Context, cfg config.Config, o Options) (*Daemon, error) {
 }
 
 func (d *Daemon) start(ctx context.Context, o Options) error {
-	if err := d.openHome(); err != nil {
+	if err := d.openHome(o); err != nil {
 		return err
 	}
 	tokens, err := d.openTokens()
@@ -96,23 +101,25 @@ func (d *Daemon) start(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	f := feed.New(d.journal, feed.Options{})
-	d.parts = append(d.parts, func() error { f.Close(); return nil })
-	d.host = host.New(d.journal, f, agents, hostOptions(d.cfg, o.Logger))
+	d.feed = feed.New(d.journal, feed.Options{Logger: o.Logger})
+	d.parts = append(d.parts, func() error { d.feed.Close(); return nil })
+	d.host = host.New(d.metrics.Journal(d.journal), d.feed, agents, hostOptions(d.cfg, o.Logger))
 	d.parts = append(d.parts, d.host.Close)
 	if err := d.listen(o, tokens); err != nil {
 		return err
 	}
 	d.serving.Go(d.watch)
+	begun := time.Now()
 	if err := d.host.Start(ctx); err != nil {
 		return fmt.Errorf("recover: %w", err)
 	}
+	d.metrics.ObserveRecovery(time.Since(begun))
 	return nil
 }
 
 // openHome makes the home, owner-only, and opens the store in it, which takes the
 // home's lock.
-func (d *Daemon) openHome() error {
+func (d *Daemon) openHome(o Options) error {
 	if err := os.MkdirAll(d.cfg.Home, 0o700); err != nil {
 		return fmt.Errorf("make home: %w", err)
 	}
@@ -124,7 +131,12 @@ func (d *Daemon) openHome() error {
 	if err := os.Chmod(d.cfg.Home, 0o700); err != nil {
 		return fmt.Errorf("make home owner-only: %w", err)
 	}
-	d.journal, err = pebble.Open(storeDir(d.cfg), pebble.Options{Options: journalOptions(d.cfg, d.log)})
+	options := journalOptions(d.cfg, d.log)
+	options.Observe = d.metrics.ObserveGroup
+	if o.Store != nil {
+		o.Store(&options)
+	}
+	d.journal, err = pebble.Open(storeDir(d.cfg), pebble.Options{Options: options})
 	if err != nil {
 		return fmt.Errorf("open store: %w", err)
 	}
@@ -166,11 +178,13 @@ func (d *Daemon) listen(o Options, tokens *access.Store) error {
 	edge, err := server.New(server.Routes(mux), tokens, access.NewCookies(tokens, access.CookieOptions{}), streams, server.Options{
 		Recovering: func() bool { return !d.host.Ready() && d.Err() == nil }, Ready: d.notReady, Logger: d.log,
 		AllowedHosts: d.cfg.AllowedHosts, CORSOrigins: d.cfg.CORSOrigins, BehindProxy: d.cfg.BehindProxy,
-		WriteTimeout: d.cfg.Streams.WriteTimeout,
+		WriteTimeout: d.cfg.Streams.WriteTimeout, Store: d.Epoch(),
+		Metrics: d.metrics.Handler(), Observe: d.metrics.ObserveExchange,
 	})
 	if err != nil {
 		return fmt.Errorf("make server: %w", err)
 	}
+	d.metrics.Watch(metrics.Sources{Journal: d.journal, Feed: d.feed, Host: d.host, Server: edge})
 	listener, scheme, err := d.listener(o)
 	if err != nil {
 		return err

@@ -5,8 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"os"
+	"slices"
+
+	wire "github.com/coder/acp-go-sdk"
 
 	"github.com/mahati-host/mahati/internal/agent"
 	"github.com/mahati-host/mahati/internal/agent/acp"
@@ -60,8 +64,13 @@ func newAgents(cfg config.Config, o Options) (agents, error) {
 func newAgent(name string, c config.Agent, o Options) (agent.Kind, error) {
 	switch c.Kind {
 	case config.KindACP:
+		servers, err := mcpServers(c.MCP)
+		if err != nil {
+			return nil, err
+		}
 		return acp.New(acp.Options{
-			Name: name, Command: c.Command, PassEnv: c.Env, Dir: c.CWD, Version: o.Version, Logger: o.Logger,
+			Name: name, Command: c.Command, PassEnv: c.Env, Dir: c.CWD, AuthMethod: c.AuthMethod, MCPServers: servers,
+			Version: o.Version, Logger: o.Logger,
 		})
 	case config.KindScript:
 		file, err := os.ReadFile(c.File)
@@ -71,6 +80,38 @@ func newAgent(name string, c config.Agent, o Options) (agent.Kind, error) {
 		return script.New(file, script.Options{Name: c.File, Crash: o.Crash})
 	}
 	return nil, fmt.Errorf("kind %q is not known", c.Kind)
+}
+
+// mcpServers are the servers that an agent is told of, in the order of their names.
+func mcpServers(named map[string]config.MCPServer) ([]wire.McpServer, error) {
+	var list []wire.McpServer
+	for _, name := range slices.Sorted(maps.Keys(named)) {
+		s := named[name]
+		if s.URL == "" {
+			list = append(list, wire.McpServer{Stdio: stdioServer(name, s)})
+			continue
+		}
+		server := &wire.McpServerHttpInline{Name: name, Type: "http", Url: s.URL, Headers: []wire.HttpHeader{}}
+		for _, header := range slices.Sorted(maps.Keys(s.HeaderEnv)) {
+			value, ok := os.LookupEnv(s.HeaderEnv[header])
+			if !ok {
+				return nil, fmt.Errorf("server %s: the variable %s is not set", name, s.HeaderEnv[header])
+			}
+			server.Headers = append(server.Headers, wire.HttpHeader{Name: header, Value: value})
+		}
+		list = append(list, wire.McpServer{Http: server})
+	}
+	return list, nil
+}
+
+func stdioServer(name string, s config.MCPServer) *wire.McpServerStdio {
+	server := &wire.McpServerStdio{Name: name, Command: s.Command[0], Args: append([]string{}, s.Command[1:]...), Env: []wire.EnvVariable{}}
+	for _, variable := range s.Env {
+		if value, ok := os.LookupEnv(variable); ok {
+			server.Env = append(server.Env, wire.EnvVariable{Name: variable, Value: value})
+		}
+	}
+	return server
 }
 
 func hostOptions(cfg config.Config, log *slog.Logger) host.Options {
@@ -87,6 +128,9 @@ func hostOptions(cfg config.Config, log *slog.Logger) host.Options {
 	return o
 }
 
+// errExposed says that a listener would be reachable in clear by others.
+var errExposed = errors.New("beyond loopback the listener needs TLS, or a proxy that ends it")
+
 // listener opens the configured address; beyond loopback it takes TLS or a proxy.
 func (d *Daemon) listener(o Options) (net.Listener, string, error) {
 	listener := o.Listener
@@ -97,6 +141,10 @@ func (d *Daemon) listener(o Options) (net.Listener, string, error) {
 		}
 	}
 	if d.cfg.TLS.Cert == "" {
+		// The configuration was checked, but what a name stands for is known only now.
+		if exposed(listener.Addr()) && !d.cfg.BehindProxy {
+			return nil, "", errors.Join(fmt.Errorf("listen on %s: %w", listener.Addr(), errExposed), listener.Close())
+		}
 		return listener, "http", nil
 	}
 	pair, err := tls.LoadX509KeyPair(d.cfg.TLS.Cert, d.cfg.TLS.Key)
@@ -104,4 +152,10 @@ func (d *Daemon) listener(o Options) (net.Listener, string, error) {
 		return nil, "", errors.Join(fmt.Errorf("read certificate: %w", err), listener.Close())
 	}
 	return tls.NewListener(listener, &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}), "https", nil
+}
+
+// exposed reports whether others than this machine can reach an address.
+func exposed(addr net.Addr) bool {
+	tcp, ok := addr.(*net.TCPAddr)
+	return ok && !tcp.IP.IsLoopback()
 }

@@ -306,3 +306,32 @@ func (a Await) propose(d *draft) Answer {
 	}
 	return Answer{Status: AlreadyApplied, RequestID: a.InterruptID}
 }
+
+// Retract closes a question that its agent does not ask any more: of the run itself, or
+// of one of its gates. Nobody has decided it.
+type Retract struct {
+	RunID       string
+	InterruptID string
+	Reason      string
+}
+
+func (r Retract) propose(d *draft) Answer {
+	_, answer, ok := d.open(r.RunID)
+	if !ok {
+		return answer
+	}
+	answer.RequestID = r.InterruptID
+	i, known := d.state.Interrupt(r.InterruptID)
+	if !known || !i.Open {
+		answer.Status = AlreadyApplied
+		return answer
+	}
+	asks, _ := d.run(i.RunID)
+	if own := asks.RunID == r.RunID || d.gate(asks) && asks.ParentRunID == r.RunID; !own {
+		return refuseRecord(RefusedInvalid, "the question is another run's")
+	}
+	d.closing = true
+	d.lapse(i, orElse(r.Reason, "withdrawn"))
+	answer.Decision = narad.DecisionExpired
+	return answer
+}

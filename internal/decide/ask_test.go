@@ -244,3 +244,45 @@ func TestAskRefused(t *testing.T) {
 		})
 	}
 }
+
+// R10: a question that its agent gives up is closed in legal order, as expired and with
+// the reason; whoever decides it then comes too late.
+func TestRetract(t *testing.T) {
+	b, run := withCall(t)
+	b.ok(permit(run, "call", "gate", "i"))
+	b.story()
+	b.ok(decide.StartRun{ParentRunID: run, RunID: "other"})
+	b.story()
+	b.bars(decide.Retract{RunID: "other", InterruptID: "i"}, decide.RefusedInvalid)
+	b.bars(decide.Retract{RunID: "gate", InterruptID: "i"}, decide.RefusedInvalid)
+	b.ok(decide.Retract{RunID: run, InterruptID: "i", Reason: "turn_ended"})
+	b.tells(`
+		interrupt.resolved gate i expired turn_ended
+		run.resumed gate
+		run.finished gate`)
+	b.refuses(decide.Retract{RunID: run, InterruptID: "i", Reason: "again"}, decide.AlreadyApplied)
+	b.refuses(decide.Retract{RunID: run, InterruptID: "nothing"}, decide.AlreadyApplied)
+	b.refuses(decide.Resolve{InterruptID: "i", Decision: "approve"}, decide.Expired)
+
+	b.ok(decide.Ask{RunID: "other", InterruptID: "q", WaitID: "w", ToolCallID: "asks", Questions: []decide.Question{{Text: "?"}}})
+	b.story()
+	b.bars(decide.Retract{RunID: run, InterruptID: "q"}, decide.RefusedInvalid)
+	b.ok(decide.Retract{RunID: "other", InterruptID: "q"})
+	b.tells(`
+		interrupt.resolved other q expired withdrawn
+		run.resumed other
+		tool.call.finished other asks cancelled expired`)
+}
+
+// What the decider was first with stays, and so does what a stop has closed.
+func TestRetractTooLate(t *testing.T) {
+	b, run := withCall(t)
+	b.ok(permit(run, "call", "gate", "i"))
+	b.ok(decide.Resolve{InterruptID: "i", Decision: "approve"})
+	b.refuses(decide.Retract{RunID: run, InterruptID: "i"}, decide.AlreadyApplied)
+	b.ok(permit(run, "call", "gate-2", "i-2"))
+	b.ok(decide.Stop{})
+	b.refuses(decide.Retract{RunID: run, InterruptID: "i-2"}, decide.AlreadyApplied)
+	b.ok(decide.Ended{RunID: run})
+	b.bars(decide.Retract{RunID: run, InterruptID: "i-2"}, decide.RefusedEnded)
+}

@@ -252,7 +252,8 @@ func recountCustom(d *desk.State, f *narad.Custom) {
 		d.Posture = p.Posture
 	}
 	if p, ok := facts.Read[facts.Queued](f, facts.InputQueued); ok {
-		d.Queue, d.Parked = append(d.Queue, p), false
+		w := desk.Waiting{Queued: p, CommandID: facts.Caused(&f.Event), InputID: facts.InputID(&f.Event)}
+		d.Queue, d.Parked = append(d.Queue, w), false
 	}
 	if p, ok := facts.Read[facts.Withdrawn](f, facts.InputWithdrawn); ok {
 		d.Queue = without(d.Queue, p.RunID)
@@ -283,8 +284,8 @@ func with[V any](m map[string]V, key string, v V) map[string]V {
 	return m
 }
 
-func without(queue []facts.Queued, run string) []facts.Queued {
-	return slices.DeleteFunc(queue, func(q facts.Queued) bool { return q.RunID == run })
+func without(queue []desk.Waiting, run string) []desk.Waiting {
+	return slices.DeleteFunc(queue, func(q desk.Waiting) bool { return q.RunID == run })
 }
 
 // story tells the facts since the last time it was asked, one a line.

@@ -192,10 +192,7 @@ func (e Ended) propose(d *draft) Answer {
 		return refuseRecord(RefusedInvalid, "a nested run does not end the one above it")
 	}
 	d.closing = true
-	how, terminal := endedClosing(), e.Ending.terminal()
-	if run.StopRequested {
-		how, terminal = stoppedClosing(), &narad.RunCancelled{Code: "stopped", Usage: e.Ending.Usage}
-	}
+	how, terminal := e.Ending.of(run)
 	d.endRoot(run, how, terminal)
 	return Answer{Status: Accepted, RunID: e.RunID}
 }
@@ -212,6 +209,14 @@ func (d *draft) endRoot(run session.Run, how closing, terminal narad.Authority) 
 		d.closing = false
 		d.startNext(true)
 	}
+}
+
+// of is how a run ends: as its agent says, unless it was stopped.
+func (e Ending) of(run session.Run) (closing, narad.Authority) {
+	if run.StopRequested {
+		return stoppedClosing(), &narad.RunCancelled{Code: "stopped", Usage: e.Usage}
+	}
+	return endedClosing(), e.terminal()
 }
 
 func (e Ending) terminal() narad.Authority {

@@ -23,7 +23,8 @@ type Env struct {
 	NewID func() string
 	// Actor is who commands: opaque to clients (R6).
 	Actor facts.Actor
-	// CommandID and InputID are recorded on every fact that the command causes (R1).
+	// CommandID and InputID are recorded on every fact that the command causes (R1). The
+	// facts of a run that waited name those of its own message instead.
 	CommandID string
 	InputID   string
 	// MayStart says that a run may start now: the session has a place among the running
@@ -67,15 +68,10 @@ type Outcome struct {
 
 // Decide returns what a command leads to.
 func Decide(c Command, state *session.State, d *desk.State, env Env) Outcome {
-	draft := &draft{state: state, desk: d, env: env}
+	draft := &draft{state: state, desk: d, env: env, cause: cause{env.CommandID, env.InputID}}
 	answer := c.propose(draft)
 	if !answer.Status.Accepted() && !answer.keep {
 		return Outcome{Answer: answer}
-	}
-	for _, f := range draft.facts {
-		e := f.Envelope()
-		facts.SetCaused(e, env.CommandID)
-		facts.SetInputID(e, env.InputID)
 	}
 	return Outcome{Answer: answer, Facts: draft.facts, Closing: draft.closing, About: draft.about}
 }
@@ -85,12 +81,23 @@ type draft struct {
 	state   *session.State
 	desk    *desk.State
 	env     Env
+	cause   cause // of the facts that are added
 	facts   []narad.Authority
 	closing bool
 	about   int
 }
 
-func (d *draft) add(f ...narad.Authority) { d.facts = append(d.facts, f...) }
+// cause is what a client did that led to a fact (R1).
+type cause struct{ commandID, inputID string }
+
+func (d *draft) add(list ...narad.Authority) {
+	for _, f := range list {
+		e := f.Envelope()
+		facts.SetCaused(e, d.cause.commandID)
+		facts.SetInputID(e, d.cause.inputID)
+	}
+	d.facts = append(d.facts, list...)
+}
 
 // subject makes the next fact the one that the answer is about.
 func (d *draft) subject() { d.about = len(d.facts) }

@@ -2,6 +2,7 @@ package decide
 
 import (
 	"github.com/mahati-host/mahati/facts"
+	"github.com/mahati-host/mahati/internal/desk"
 	"github.com/mahati-host/mahati/narad"
 )
 
@@ -43,7 +44,7 @@ func (m Message) propose(d *draft) Answer {
 	if !d.env.MayStart {
 		return d.enqueue(q)
 	}
-	d.start(q, false)
+	d.start(q, false, false)
 	return Answer{Status: Accepted, RunID: q.RunID}
 }
 
@@ -113,7 +114,7 @@ func (d *draft) enqueue(q facts.Queued) Answer {
 }
 
 // withdraw takes a message out of the queue.
-func (d *draft) withdraw(q facts.Queued) Answer {
+func (d *draft) withdraw(q desk.Waiting) Answer {
 	fact := facts.Session(facts.InputWithdrawn, facts.Withdrawn{MessageID: q.MessageID, RunID: q.RunID})
 	if !d.executing() && len(d.desk.Queue) == 1 {
 		facts.SetStatus(&fact.Event, facts.Waiting, facts.Idle)
@@ -123,8 +124,9 @@ func (d *draft) withdraw(q facts.Queued) Answer {
 }
 
 // start begins the run of a message: the prompt stands right after the start (R9).
-// carried says that the session was running until the fact before.
-func (d *draft) start(q facts.Queued, carried bool) {
+// waited says that the message stood in the queue, carried that the session was running
+// until the fact before.
+func (d *draft) start(q facts.Queued, waited, carried bool) {
 	run := &narad.RunStarted{ClientExecutorID: d.desk.Created.ClientExecutorID}
 	run.RootRunID, run.RunID = q.RunID, q.RunID
 	facts.SetHarness(&run.Event, 0)
@@ -135,7 +137,7 @@ func (d *draft) start(q facts.Queued, carried bool) {
 		MessageID: q.MessageID, MessageScope: narad.ScopeSession, Content: q.Content,
 	}
 	prompt.RootRunID, prompt.RunID = q.RunID, q.RunID
-	if _, queued := d.desk.Queued(q.RunID); queued {
+	if waited {
 		facts.SetQueued(&prompt.Event)
 	}
 	d.add(run, prompt)
@@ -144,9 +146,13 @@ func (d *draft) start(q facts.Queued, carried bool) {
 // startNext begins the run of the first waiting message. A message is added to an empty
 // queue only where nothing can start, so the first is always one of the desk's.
 func (d *draft) startNext(carried bool) {
-	if len(d.desk.Queue) > 0 {
-		d.start(d.desk.Queue[0], carried)
+	if len(d.desk.Queue) == 0 {
+		return
 	}
+	first, moving := d.desk.Queue[0], d.cause
+	d.cause = cause{first.CommandID, first.InputID}
+	d.start(first.Queued, true, carried)
+	d.cause = moving
 }
 
 // restStatus is the status of the session while no run is active.

@@ -60,10 +60,7 @@ func (e EndRun) propose(d *draft) Answer {
 		return refuseRecord(RefusedInvalid, "a top-level run ends when its agent returns")
 	}
 	d.closing = true
-	how, terminal := endedClosing(), e.Ending.terminal()
-	if run.StopRequested {
-		how, terminal = stoppedClosing(), &narad.RunCancelled{Code: "stopped", Usage: e.Ending.Usage}
-	}
+	how, terminal := e.Ending.of(run)
 	d.closeTree(run, how, terminal)
 	return answer
 }

@@ -108,6 +108,9 @@ func (p *player) command() decide.Command {
 		func() decide.Command { return decide.Redact{MessageID: p.pick("m", "m-1", "m-2"), Reason: "r"} },
 		func() decide.Command { return decide.Expire{InterruptID: p.interrupt()} },
 		func() decide.Command { return decide.Await{RunID: p.run(), InterruptID: p.interrupt()} },
+		func() decide.Command {
+			return decide.Retract{RunID: p.run(), InterruptID: p.interrupt(), Reason: "withdrawn"}
+		},
 		func() decide.Command { return decide.Ended{RunID: p.run(), Ending: p.ending()} },
 		func() decide.Command { return decide.EndRun{RunID: p.run(), Ending: p.ending()} },
 		func() decide.Command { return decide.Recover{Resumes: rapid.Bool().Draw(p.draw, "resumes")} },

@@ -296,13 +296,18 @@ func (e Expire) propose(d *draft) Answer {
 // expire closes an interrupt whose time is over. To who came to decide it, it has
 // expired; the facts stand all the same.
 func (d *draft) expire(i session.Interrupt) Answer {
-	d.resolve(i, resolution{
-		decision: narad.DecisionExpired, reason: "expired", actor: &hostActor, members: expiredMembers(i),
-	})
+	d.lapse(i, "expired")
 	return Answer{
 		Status: Expired, Decision: narad.DecisionExpired, RequestID: i.InterruptID,
 		Detail: "the interrupt has expired", keep: true,
 	}
+}
+
+// lapse closes an interrupt that nobody has decided.
+func (d *draft) lapse(i session.Interrupt, reason string) {
+	d.resolve(i, resolution{
+		decision: narad.DecisionExpired, reason: reason, actor: &hostActor, members: expiredMembers(i),
+	})
 }
 
 // hostActor is who decides what no person and no rule has decided.

@@ -1,6 +1,7 @@
 package decide_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/mahati-host/mahati/facts"
@@ -62,5 +63,58 @@ func TestFactsNameTheirCommand(t *testing.T) {
 		if e := f.Envelope(); facts.Caused(e) != "c-1" || facts.InputID(e) != "i-1" {
 			t.Errorf("%s: caused by %q, input %q", f.Type(), facts.Caused(e), facts.InputID(e))
 		}
+	}
+}
+
+// R1: the facts of a run that waited name the command that brought its message, whoever
+// moved the queue; all others name who did.
+func TestFollowUpsNameTheirOwnCommand(t *testing.T) {
+	says := func(b *bed, n string, c decide.Command) {
+		b.env.CommandID, b.env.InputID = "", ""
+		if n != "" {
+			b.env.CommandID, b.env.InputID = "c-"+n, "i-"+n
+		}
+		b.ok(c)
+	}
+	for _, tt := range []struct {
+		name    string
+		waiting string // who brought the message, "" for one without an id
+		stopped bool
+		by      decide.Command // moves the queue; nil: the end of the run before
+		want    string
+	}{
+		{"the end of the run before", "2", false, nil, "run.finished: run.started:2 message.user.recorded:2"},
+		{"the end, without an id", "", false, nil, "run.finished: run.started: message.user.recorded:"},
+		{"a release", "2", true, decide.Release{}, "session.custom:4 run.started:2 message.user.recorded:2"},
+		{"another message", "2", true, decide.Message{Content: "x"}, "session.custom:4 run.started:2 message.user.recorded:2"},
+		{"another message, without an id", "", true, decide.Message{Content: "x"}, "session.custom:4 run.started: message.user.recorded:"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			b, run := running(t)
+			says(b, tt.waiting, decide.Message{Content: "waits"})
+			if tt.stopped {
+				says(b, "3", decide.Stop{})
+				says(b, "", decide.Ended{RunID: run})
+			}
+			b.story()
+			shown := len(b.list)
+			if tt.by == nil {
+				says(b, "", decide.Ended{RunID: run})
+			} else {
+				says(b, "4", tt.by)
+			}
+			var got []string
+			for _, f := range b.list[shown:] {
+				e := f.Envelope()
+				command, input := strings.TrimPrefix(facts.Caused(e), "c-"), strings.TrimPrefix(facts.InputID(e), "i-")
+				if command != input {
+					t.Errorf("%s: command %q, input %q", f.Type(), facts.Caused(e), facts.InputID(e))
+				}
+				got = append(got, string(f.Type())+":"+command)
+			}
+			if got := strings.Join(got, " "); got != tt.want {
+				t.Errorf("got  %s\nwant %s", got, tt.want)
+			}
+		})
 	}
 }

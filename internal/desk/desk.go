@@ -17,7 +17,7 @@ type State struct {
 	Archived  bool
 	// Queue holds the messages that wait, in their order (R16). Parked says that they
 	// wait for a person, since a stop.
-	Queue  []facts.Queued
+	Queue  []Waiting
 	Parked bool
 	// Posture is attended until somebody says otherwise (R18).
 	Posture string
@@ -32,6 +32,14 @@ type State struct {
 	Stopping string
 }
 
+// Waiting is a message of the queue, with the command and the headless input that
+// brought it: the facts of its run name these, whoever moves the queue (R1).
+type Waiting struct {
+	facts.Queued
+	CommandID string
+	InputID   string
+}
+
 // Detached reports whether nobody is there to ask (R18).
 func (s *State) Detached() bool { return s.Posture == facts.Detached }
 
@@ -39,10 +47,10 @@ func (s *State) Detached() bool { return s.Posture == facts.Detached }
 func (s *State) Exists() bool { return s.CreatedAt != "" }
 
 // Queued returns a waiting message by its run.
-func (s *State) Queued(runID string) (facts.Queued, bool) {
-	i := slices.IndexFunc(s.Queue, func(q facts.Queued) bool { return q.RunID == runID })
+func (s *State) Queued(runID string) (Waiting, bool) {
+	i := slices.IndexFunc(s.Queue, func(q Waiting) bool { return q.RunID == runID })
 	if i < 0 {
-		return facts.Queued{}, false
+		return Waiting{}, false
 	}
 	return s.Queue[i], true
 }
@@ -79,7 +87,7 @@ func (s *State) started(r *narad.RunStarted) {
 
 // dequeue removes a message that has started, or was withdrawn.
 func (s *State) dequeue(runID string) {
-	s.Queue = slices.DeleteFunc(s.Queue, func(q facts.Queued) bool { return q.RunID == runID })
+	s.Queue = slices.DeleteFunc(s.Queue, func(q Waiting) bool { return q.RunID == runID })
 	if len(s.Queue) == 0 {
 		s.Parked = false
 	}
@@ -116,7 +124,7 @@ func (s *State) custom(c *narad.Custom) {
 		s.Posture = p.Posture
 	case facts.InputQueued:
 		q, _ := facts.Read[facts.Queued](c, c.Name)
-		s.Queue = append(s.Queue, q)
+		s.Queue = append(s.Queue, Waiting{q, facts.Caused(&c.Event), facts.InputID(&c.Event)})
 		s.Parked = false // a new message moves what a stop has parked (R16)
 	case facts.InputWithdrawn:
 		w, _ := facts.Read[facts.Withdrawn](c, c.Name)
@@ -151,8 +159,9 @@ func (s *State) voted(c *narad.Custom) {
 	}
 }
 
-// version changes when the meaning of an encoded desk does.
-const version = 1
+// version changes when the meaning of an encoded desk does: one of another version is
+// made again from its facts.
+const version = 2
 
 type encoded struct {
 	Version int
@@ -172,7 +181,7 @@ func (s *State) Encode() []byte {
 // facts.
 func Decode(data []byte) (*State, error) {
 	var e encoded
-	if err := json.Unmarshal(data, &e); err != nil {
+	if err := json.Unmarshal(data, &e, json.RejectUnknownMembers(true)); err != nil {
 		return nil, fmt.Errorf("decode a desk: %w", err)
 	}
 	if e.Version != version {

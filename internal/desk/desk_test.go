@@ -68,11 +68,14 @@ func TestQueued(t *testing.T) {
 }
 
 func TestEncodeAndDecode(t *testing.T) {
+	caused := facts.Session(facts.InputQueued, facts.Queued{MessageID: "m", RunID: "c", Kind: facts.FollowUp, Content: "x"})
+	facts.SetCaused(&caused.Event, "command")
+	facts.SetInputID(&caused.Event, "input")
 	d := add(&desk.State{},
 		facts.Session(facts.SessionCreated, facts.Created{WorkspaceID: "w", RequiredProfiles: []string{"p"}}),
 		facts.Session(facts.Posture, facts.Postured{Posture: facts.Detached}),
 		facts.Session(facts.AgentRemembered, facts.Remembered{Ref: "r"}),
-		started("root"), queued("b"), stop("root"),
+		started("root"), queued("b"), caused, stop("root"),
 		facts.Run("root", "root", facts.Decision, facts.Decided{InterruptID: "i", Members: []facts.MemberDecided{{RequestID: "a", Decision: "deny"}}}),
 	)
 	again, err := desk.Decode(d.Encode())
@@ -82,10 +85,13 @@ func TestEncodeAndDecode(t *testing.T) {
 	if diff := cmp.Diff(d, again, cmpopts.EquateEmpty()); diff != "" {
 		t.Error(diff)
 	}
+	if w, _ := again.Queued("c"); w.CommandID != "command" || w.InputID != "input" {
+		t.Errorf("what waits was brought by %+v, want command and input", w)
+	}
 	if !again.Detached() || again.Exists() { // the created fact had no time yet
 		t.Errorf("detached %v, exists %v", again.Detached(), again.Exists())
 	}
-	for _, broken := range []string{"", "{}", `{"Version":999,"State":{}}`, "[1]"} {
+	for _, broken := range []string{"", "{}", `{"Version":999,"State":{}}`, `{"Version":2,"State":{"Renamed":1}}`, "[1]"} {
 		if _, err := desk.Decode([]byte(broken)); err == nil {
 			t.Errorf("decoded %q", broken)
 		}

@@ -22,6 +22,7 @@ type cursor struct {
 	// belongs to the goroutine that looks.
 	found  bool
 	closed atomic.Bool
+	round  uint64 // of the topic's pace, in which it was woken and has not looked; guarded by the topic
 }
 
 // Wake gives a value when it may be worth to look again: facts were added, or
@@ -53,11 +54,13 @@ func (c *cursor) Close() {
 	c.poke()
 }
 
-// poke fills the slot if it is empty.
-func (c *cursor) poke() {
+// poke fills the slot, and reports whether it was empty.
+func (c *cursor) poke() bool {
 	select {
 	case c.slot <- struct{}{}:
+		return true
 	default:
+		return false
 	}
 }
 
@@ -99,7 +102,7 @@ func (c *cursor) look(ctx context.Context, after uint64) (batch, error) {
 	if c.closed.Load() {
 		return batch{}, ErrClosed
 	}
-	b, covered, turn, err := c.topic.waiting(after)
+	b, covered, turn, err := c.topic.waiting(c, after)
 	if err != nil || covered {
 		return b, err
 	}

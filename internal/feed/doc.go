@@ -19,6 +19,10 @@
 //     where a [Framer] asks for them) are a cache. A ring answers for positions
 //     that it covers and for nothing else; one that is dropped at any moment
 //     costs a read of the journal and no fact.
+//   - Many readers of one thing are not woken for each fact: after a wake-up they
+//     rest until most of them have looked, and a while longer, no more than a tenth
+//     of a second in all. What gathers meanwhile they find as one piece. Few readers
+//     are woken at once.
 //   - What it holds is bounded: a ring by facts and bytes, all rings together by
 //     bytes, a look by a page. What happens to a session that nobody follows
 //     costs nothing, unless somebody follows the whole host.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/mahati-host/mahati/internal/journal"
 )
@@ -20,7 +21,11 @@ type Feed struct {
 	forget func() // undoes OnDurable
 	moved  chan struct{}
 	done   chan struct{}
-	seen   uint64 // the offset up to which the waker has gone; its own
+
+	// What belongs to the waker:
+	seen   uint64      // the offset up to which it has gone
+	owing  []*topic    // those that owe a wake-up
+	rested *time.Timer // set for the first of them that may give it
 
 	held                atomic.Int64
 	wakes, fills, reads atomic.Uint64

@@ -3,6 +3,7 @@ package feed
 import (
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/mahati-host/mahati/internal/journal"
 )
@@ -22,15 +23,19 @@ type topic struct {
 	// to its end may say so only while the turn is still that before its read:
 	// else the end has moved on.
 	turn uint64
+	pace pace
 	err  error // why the topic has ended
 	gone bool  // nobody follows it any more
 }
 
 // waiting gives what the ring has behind a position. covered says that the ring
 // knows, so that nothing means that there is nothing yet.
-func (t *topic) waiting(after uint64) (found batch, covered bool, turn uint64, err error) {
+func (t *topic) waiting(c *cursor, after uint64) (found batch, covered bool, turn uint64, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.pace.looked(c) {
+		c.feed.poke(journal.Mark{}) // the waker may go on sooner than it thought
+	}
 	if t.err != nil || !t.ring.covers(after) {
 		return batch{last: after}, false, t.turn, t.err
 	}
@@ -49,12 +54,13 @@ func (t *topic) reached(position, turn uint64) {
 	}
 }
 
-// fill adds facts that follow each other on the line, and wakes.
-func (t *topic) fill(records []*journal.Record) {
+// fill adds facts that follow each other on the line. It reports whether the topic now
+// owes its subscribers a wake-up that it did not owe before: see settle.
+func (t *topic) fill(records []*journal.Record) (owes bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.gone {
-		return
+		return false
 	}
 	was := t.ring.bytes
 	if t.options.RingFacts > 0 {
@@ -64,7 +70,27 @@ func (t *topic) fill(records []*journal.Record) {
 		t.ring.bound(t.options.RingFacts, t.options.RingBytes)
 	}
 	t.held.Add(int64(t.ring.bytes - was))
-	t.wakeLocked()
+	t.turn++
+	return t.pace.owe()
+}
+
+// settle wakes the subscribers that are owed it, unless they rest: then it tells for how
+// long.
+func (t *topic) settle(now time.Time) (left time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if left = t.pace.left(now); left > 0 && !t.gone {
+		return left
+	}
+	t.pace.begin()
+	t.turn++
+	for c := range t.subscribers {
+		if c.poke() {
+			t.pace.woke(c)
+		}
+	}
+	t.pace.rest(now)
+	return 0
 }
 
 func (t *topic) addLocked(record *journal.Record) {

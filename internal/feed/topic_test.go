@@ -27,7 +27,7 @@ func facts(from, to uint64) []*journal.Record {
 
 // shown is what a look at the ring tells, as text.
 func shown(t *topic, after uint64) string {
-	b, covered, _, err := t.waiting(after)
+	b, covered, _, err := t.waiting(&cursor{}, after)
 	if err != nil || !covered {
 		return fmt.Sprintf("not covered, error %v", err)
 	}
@@ -121,7 +121,7 @@ func TestFramesInTheHandsOfAReaderDoNotChange(t *testing.T) {
 	given := map[string][]byte{}
 	for sequence := uint64(1); sequence <= 40; sequence++ {
 		x.fill(facts(sequence, sequence))
-		b, covered, _, err := x.waiting(sequence - 1)
+		b, covered, _, err := x.waiting(&cursor{}, sequence-1)
 		want := fmt.Sprintf("fact %03d\n", sequence)
 		if !covered || err != nil || string(b.frames) != want || len(b.frames) != cap(b.frames) {
 			t.Fatalf("behind %d: got %q of capacity %d, %v, %v, want %q", sequence-1, b.frames, cap(b.frames), covered, err, want)
@@ -133,7 +133,7 @@ func TestFramesInTheHandsOfAReaderDoNotChange(t *testing.T) {
 			t.Errorf("a frame is now %q, was %q", is, was)
 		}
 	}
-	b, _, _, _ := x.waiting(3)
+	b, _, _, _ := x.waiting(&cursor{}, 3)
 	if got, want := string(b.frames), "fact 004\nfact 005\nfact 006\nfact 007\n"; got != want {
 		t.Errorf("joined: got %q, want %q: up to the end of a piece of 64 bytes", got, want)
 	}

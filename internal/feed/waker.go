@@ -3,6 +3,8 @@ package feed
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"time"
 
 	"github.com/mahati-host/mahati/internal/journal"
 )
@@ -18,6 +20,8 @@ func (f *Feed) poke(journal.Mark) {
 // run is the waker.
 func (f *Feed) run() {
 	defer close(f.done)
+	f.rested = time.NewTimer(0)
+	defer f.rested.Stop()
 	for {
 		select {
 		case <-f.ctx.Done():
@@ -27,12 +31,15 @@ func (f *Feed) run() {
 			return
 		case <-f.moved:
 			f.round()
+		case <-f.rested.C:
+			f.settle()
 		}
 	}
 }
 
 // round wakes who follows something that moved since the last round.
 func (f *Feed) round() {
+	defer f.settle()
 	from, to := f.seen, f.store.Durable().Offset
 	if from == to {
 		return
@@ -43,6 +50,29 @@ func (f *Feed) round() {
 		f.failed(err)
 	}
 	f.trim()
+}
+
+// fill gives a topic what was added to its line.
+func (f *Feed) fill(t *topic, records []*journal.Record) {
+	if t.fill(records) {
+		f.owing = append(f.owing, t)
+	}
+}
+
+// settle wakes who is owed it and does not rest, and comes back for the others.
+func (f *Feed) settle() {
+	now := time.Now()
+	var next time.Duration
+	f.owing = slices.DeleteFunc(f.owing, func(t *topic) bool {
+		left := t.settle(now)
+		if left > 0 && (next == 0 || left < next) {
+			next = left
+		}
+		return left == 0
+	})
+	if next > 0 {
+		f.rested.Reset(next)
+	}
 }
 
 // wake takes the cheapest way to find out who follows what moved. To read the
@@ -83,7 +113,7 @@ func (f *Feed) fillSessions() error {
 		case err != nil || chunk.More:
 			t.cool() // its readers see for themselves
 		case len(chunk.Records) > 0:
-			t.fill(pointers(chunk.Records))
+			f.fill(t, pointers(chunk.Records))
 		}
 	}
 	return nil
@@ -101,7 +131,7 @@ func (f *Feed) fillSpan(from, to uint64) error {
 			return nil // what was there was deleted
 		}
 		for t, records := range f.sort(chunk.Records) {
-			t.fill(records)
+			f.fill(t, records)
 		}
 		from = chunk.Records[len(chunk.Records)-1].Offset
 	}

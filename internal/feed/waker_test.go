@@ -315,3 +315,57 @@ func TestIdleSubscriptionsAreCheap(t *testing.T) {
 	f.Close()
 	ended.Wait()
 }
+
+// wakings counts who is woken, without looking.
+func wakings(subs []*feed.Subscription) (woken int) {
+	for _, sub := range subs {
+		select {
+		case <-sub.Wake():
+			woken++
+		default:
+		}
+	}
+	return woken
+}
+
+// Readers of one session that do not look are woken for the first of many facts, and
+// again, for all others at once, no later than after the longest rest.
+func TestACrowdIsNotWokenForEachFact(t *testing.T) {
+	for _, test := range []struct{ readers, atOnce int }{{10, 10}, {200, 0}} {
+		synctest.Test(t, func(t *testing.T) {
+			s := openStore(t, journal.Options{})
+			f := openFeed(t, s, feed.Options{})
+			head := s.add(t, "a", 0, 1)
+			var subs []*feed.Subscription
+			for range test.readers {
+				sub := f.Subscribe(feed.Session("a", 0))
+				defer sub.Close()
+				if _, err := sub.Poll(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				subs = append(subs, sub)
+			}
+			synctest.Wait()
+			wakings(subs) // what the beginning of the ring gave
+			steps := []struct {
+				name string
+				do   func()
+				want int
+			}{
+				{"the first fact", func() { head = s.add(t, "a", head, 1) }, test.readers},
+				{"the second, at once", func() { head = s.add(t, "a", head, 1) }, test.atOnce},
+				{"the third, at once", func() { head = s.add(t, "a", head, 1) }, test.atOnce},
+				{"a tenth of a second later", func() { time.Sleep(100 * time.Millisecond) }, test.readers - test.atOnce},
+			}
+			for _, step := range steps {
+				step.do()
+				synctest.Wait()
+				if got := wakings(subs); got != step.want {
+					t.Errorf("%d readers, %s: got %d woken, want %d", test.readers, step.name, got, step.want)
+				}
+			}
+			records, err := subs[0].Poll(t.Context())
+			wantSequences(t, "what gathered", records, err, 2, 3, 4)
+		})
+	}
+}

@@ -13,7 +13,7 @@ import (
 	"github.com/mahati-host/mahati/narad"
 )
 
-func (h *handle) Permit(ctx context.Context, p agent.Permission) (agent.Answer, error) {
+func (h *handle) OpenGate(ctx context.Context, p agent.Permission) (string, error) {
 	h.mu.Lock()
 	tool, known := h.tools[p.ToolCallID]
 	h.mu.Unlock()
@@ -26,12 +26,20 @@ func (h *handle) Permit(ctx context.Context, p agent.Permission) (agent.Answer, 
 		ruling = h.o.host.rule(tool.Tool, actions)
 	}
 	id := h.o.host.opt.NewID()
-	command := decide.Permit{
+	_, err := h.do(ctx, &task{command: decide.Permit{
 		RunID: h.info.RunID, ToolCallID: p.ToolCallID, GateRunID: h.o.host.opt.NewID(), InterruptID: id,
 		WaitID: h.o.host.opt.NewID(), Actions: actions, Title: p.Title, Message: p.Message,
 		Input: permissionInput(p, tool.Tool), Ruling: ruling,
+	}})
+	return id, err
+}
+
+func (h *handle) Permit(ctx context.Context, p agent.Permission) (agent.Answer, error) {
+	id, err := h.OpenGate(ctx, p)
+	if err != nil {
+		return agent.Answer{}, err
 	}
-	return h.ask(ctx, id, command)
+	return h.Await(ctx, id)
 }
 
 // permissionInput is what a client needs to show of a permission (R11).
@@ -76,23 +84,18 @@ func (h *handle) Ask(ctx context.Context, a agent.Ask) (agent.Answer, error) {
 		}
 		command.Questions = append(command.Questions, question)
 	}
-	return h.ask(ctx, id, command)
-}
-
-// ask records a question and waits for its answer.
-func (h *handle) ask(ctx context.Context, id string, c decide.Command) (agent.Answer, error) {
-	wait := make(chan answered, 1)
-	if _, err := h.do(ctx, &task{command: c, interrupt: id, wait: wait}); err != nil {
+	wait := newWaiter(ctx)
+	if _, err := h.do(ctx, &task{command: command, interrupt: id, wait: wait}); err != nil {
 		return agent.Answer{}, err
 	}
 	return h.o.awaitAnswer(ctx, wait)
 }
 
 // awaitAnswer waits for a decision, a stop or the end of the owner.
-func (o *owner) awaitAnswer(ctx context.Context, wait <-chan answered) (agent.Answer, error) {
+func (o *owner) awaitAnswer(ctx context.Context, wait waiter) (agent.Answer, error) {
 	select {
-	case a := <-wait:
-		return answerOf(a.fact)
+	case f := <-wait.answer:
+		return answerOf(f)
 	case <-ctx.Done():
 		return agent.Answer{}, ctx.Err()
 	case <-o.ended:
@@ -117,10 +120,9 @@ func answerOf(f *narad.InterruptResolved) (agent.Answer, error) {
 	return a, nil
 }
 
-// Await waits for an interrupt that was asked before a restart. Where it was decided in
-// the meantime, its fact is read.
+// Await waits for an interrupt. Where it was decided in the meantime, its fact is read.
 func (h *handle) Await(ctx context.Context, interruptID string) (agent.Answer, error) {
-	wait := make(chan answered, 1)
+	wait := newWaiter(ctx)
 	answer, err := h.do(ctx, &task{
 		command: decide.Await{RunID: h.info.RunID, InterruptID: interruptID}, interrupt: interruptID, wait: wait,
 	})
@@ -131,6 +133,11 @@ func (h *handle) Await(ctx context.Context, interruptID string) (agent.Answer, e
 		return h.o.awaitAnswer(ctx, wait)
 	}
 	return h.o.decided(ctx, interruptID)
+}
+
+func (h *handle) Retract(ctx context.Context, interruptID, reason string) error {
+	_, err := h.do(ctx, &task{command: decide.Retract{RunID: h.info.RunID, InterruptID: interruptID, Reason: reason}})
+	return err
 }
 
 // decided reads how an interrupt of the session was decided.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/mahati-host/mahati/facts"
@@ -90,6 +91,17 @@ func open(t *testing.T, j journal.Journal, kind agent.Kind, o host.Options) *sta
 		t.Fatal(err)
 	}
 	return s
+}
+
+// alone is a host with one session, s1, on the time of a bubble.
+func alone(t *testing.T, kind agent.Kind, o host.Options, play func(*testing.T, *stage)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, memory(t, journal.Options{}), kind, o)
+		defer s.close()
+		s.create("s1")
+		play(t, s)
+	})
 }
 
 // close ends the host as an orderly stop does; the journal goes on. Every fact of every

@@ -2,11 +2,9 @@ package host
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 
-	"github.com/go-json-experiment/json"
 	"github.com/mahati-host/mahati/facts"
 	"github.com/mahati-host/mahati/internal/access"
 	"github.com/mahati-host/mahati/internal/decide"
@@ -146,19 +144,33 @@ func (h *Host) sessionRow(ctx context.Context, id string) (journal.SessionRow, e
 	return row, err // it has rows alone
 }
 
-// hand gives a task to the session's owner and waits for the answer.
+// maxFenced is how often a task is handed over that another owner was faster than.
+const maxFenced = 3
+
+// hand gives a task to the session's owner and waits for the answer. One that ends takes
+// nothing: neither because it was idle, nor because another owner has a newer term; the
+// next one takes the task.
 func (h *Host) hand(ctx context.Context, id string, t *task) (decide.Answer, error) {
-	for {
-		o, err := h.owner(ctx, id)
-		if err != nil {
-			return decide.Answer{}, err
+	for fenced := 0; ; {
+		answer, err := h.handOnce(ctx, id, t)
+		switch {
+		case errors.Is(err, errOwnerEnded):
+			continue
+		case !errors.Is(err, journal.ErrConflict):
+			return answer, err
+		case fenced == maxFenced:
+			return decide.Answer{}, fmt.Errorf("others write the session: %w", ErrOverloaded)
 		}
-		answer, err := o.do(ctx, t)
-		if errors.Is(err, errOwnerEnded) {
-			continue // it was idle: the next one takes the task
-		}
-		return answer, err
+		fenced++
 	}
+}
+
+func (h *Host) handOnce(ctx context.Context, id string, t *task) (decide.Answer, error) {
+	o, err := h.owner(ctx, id)
+	if err != nil {
+		return decide.Answer{}, err
+	}
+	return o.do(ctx, t)
 }
 
 // newTask makes a client's command a task. One that can be told again has keys, and the
@@ -174,14 +186,10 @@ func newTask(p access.Principal, r Request) (*task, error) {
 	if len(t.keys) == 0 {
 		return t, nil
 	}
-	content, err := json.Marshal(struct {
-		Kind    string
-		Command decide.Command
-	}{fmt.Sprintf("%T", r.Command), r.Command}, json.Deterministic(true))
-	if err != nil {
-		return nil, fmt.Errorf("hash command: %w", err)
+	sum, ok := decide.ContentHash(r.Command)
+	if !ok {
+		return nil, fmt.Errorf("%w: %T is no command of a client", ErrInternal, r.Command)
 	}
-	sum := sha256.Sum256(content)
 	t.hash = sum[:]
 	return t, nil
 }

@@ -149,25 +149,68 @@ func TestBrokenStore(t *testing.T) {
 	}
 }
 
-// Another owner fences this one off: it writes nothing more, and the next command finds
-// what the other has written.
+// Another owner fences this one off: it writes nothing more and its agent is ended. The
+// client is not told: the next owner takes the command, and finds what the other wrote.
 func TestFencedOwner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := memory(t, journal.Options{})
+		one := open(t, j, acts{run: waits}, host.Options{})
+		defer one.close()
+		one.create("s1")
+		run := one.say("s1", "x").RunID
+		synctest.Wait()
+		two := open(t, j, acts{run: waits}, host.Options{}) // its start closes the run
+		defer two.end()
+		for n, s := range []*stage{one, two, one, two, one} {
+			m := decide.Message{Content: fmt.Sprint(n)}
+			if a := s.do(access.SendMessage, "s1", m, ""); a.Status != decide.Accepted || a.RunID == run {
+				t.Errorf("round %d: got %+v, want a run of its own", n, a)
+			}
+			synctest.Wait()
+		}
+		time.Sleep(time.Minute) // neither takes the session back without a command
+		if got := strings.Join(one.prompts("s1"), " "); got != "x 0 1 2 3 4" {
+			t.Errorf("got %s, want every message once", got)
+		}
+		if n := strings.Count(one.story("s1"), "run.error"); n != 5 {
+			t.Errorf("%d runs were closed as those of another owner, want 5: %s", n, one.story("s1"))
+		}
+	})
+}
+
+// fencing is a journal in which somebody else is always faster.
+type fencing struct {
+	journal.Journal
+	on atomic.Bool
+}
+
+func (f *fencing) Append(ctx context.Context, b journal.Batch) (journal.Receipt, error) {
+	if f.on.Load() && b.Session == "s1" {
+		if _, err := f.AcquireTerm(ctx, "s1"); err != nil {
+			return journal.Receipt{}, err
+		}
+	}
+	return f.Journal.Append(ctx, b)
+}
+
+// A client does not wait for ever while owners fence each other off.
+func TestFencedForEver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := &fencing{Journal: memory(t, journal.Options{})}
 		s := open(t, j, acts{run: speaks}, host.Options{})
 		defer s.close()
 		s.create("s1")
-		term, err := j.AcquireTerm(t.Context(), "s1")
-		if err != nil {
-			t.Fatal(err)
+		j.on.Store(true)
+		_, err := s.host.Do(t.Context(), access.Owner(), host.Request{Action: access.SendMessage, Session: "s1", Command: decide.Message{Content: "x"}})
+		if !errors.Is(err, host.ErrOverloaded) {
+			t.Errorf("got %v, want that the client shall try again", err)
 		}
-		_, err = s.host.Do(t.Context(), access.Owner(), host.Request{Action: access.SendMessage, Session: "s1", Command: decide.Message{Content: "x"}})
-		if !errors.Is(err, journal.ErrConflict) {
-			t.Errorf("got %v, want a conflict of owners", err)
+		if got := s.story("s1"); got != created {
+			t.Errorf("a refused command left %s", got)
 		}
-		j.ReleaseTerm("s1", term)
+		j.on.Store(false)
 		if a := s.say("s1", "x"); a.Status != decide.Accepted || a.SessionSequence != 2 {
-			t.Errorf("the next owner: got %+v, want accepted at 2", a)
+			t.Errorf("afterwards: got %+v, want accepted at 2", a)
 		}
 		synctest.Wait()
 	})
@@ -278,10 +321,7 @@ func TestStopWithLittleSpace(t *testing.T) {
 
 // Field case 22: what is refused has changed nothing, anywhere.
 func TestRefusalsChangeNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := open(t, memory(t, journal.Options{}), acts{run: asks}, host.Options{})
-		defer s.close()
-		s.create("s1")
+	alone(t, acts{run: asks}, host.Options{}, func(t *testing.T, s *stage) {
 		s.create("s2")
 		s.say("s1", "work")
 		synctest.Wait()

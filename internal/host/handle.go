@@ -93,22 +93,39 @@ func (h *handle) ToolOutput(ctx context.Context, toolCallID, text string) error 
 	return h.add(ctx, stream{streamOutput, toolCallID}, text)
 }
 
-// add puts something into the pending list, and records the list when it is long.
+// add puts something into the pending list, and records the list when it is long. An
+// agent that tells more than can be recorded waits before more is taken.
 func (h *handle) add(ctx context.Context, s stream, text string) error {
-	h.mu.Lock()
-	if err := h.takesLocked(s); err != nil {
-		h.mu.Unlock()
-		return err
+	for {
+		taken, long, err := h.put(ctx, s, text)
+		if err != nil || taken && !long {
+			return err
+		}
+		if err := h.flush(ctx); err != nil || taken {
+			return err
+		}
 	}
-	long := h.pending.add(s, text)
+}
+
+// put takes something into the pending list if there is room. long says that the list
+// shall be recorded.
+func (h *handle) put(ctx context.Context, s stream, text string) (taken, long bool, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if err := h.takesLocked(s); err != nil {
+		return false, false, err
+	}
+	if err := ctx.Err(); err != nil {
+		return false, false, err
+	}
+	if h.pending.size >= pendingMost {
+		return false, true, nil
+	}
+	long = h.pending.add(s, text)
 	if len(h.pending.list) > 0 && !long {
 		h.flushSoonLocked(s)
 	}
-	h.mu.Unlock()
-	if long {
-		return h.flush(ctx)
-	}
-	return nil
+	return true, long, nil
 }
 
 func (h *handle) takesLocked(s stream) error {

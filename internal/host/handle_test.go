@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/mahati-host/mahati/facts"
 	"github.com/mahati-host/mahati/internal/agent"
+	"github.com/mahati-host/mahati/internal/decide"
 	"github.com/mahati-host/mahati/internal/host"
 	"github.com/mahati-host/mahati/internal/journal"
 	"github.com/mahati-host/mahati/narad"
@@ -21,12 +23,8 @@ import (
 // performs lets an agent perform one run of a session to its end.
 func performs(t *testing.T, run func(t *testing.T, ctx context.Context, h agent.Handle) agent.Ending, judge func(*stage)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		s := open(t, memory(t, journal.Options{}), acts{run: func(ctx context.Context, h agent.Handle) agent.Ending {
-			return run(t, ctx, h)
-		}}, host.Options{})
-		defer s.close()
-		s.create("s1")
+	does := func(ctx context.Context, h agent.Handle) agent.Ending { return run(t, ctx, h) }
+	alone(t, acts{run: does}, host.Options{}, func(t *testing.T, s *stage) {
 		s.say("s1", "go")
 		time.Sleep(time.Minute)
 		synctest.Wait()
@@ -391,4 +389,187 @@ func TestAgentsThatFail(t *testing.T) {
 			})
 		})
 	}
+}
+
+// R10: when a gate is open its question is recorded, so that what is told then stands
+// behind it; its answer may have come before somebody waits for it.
+func TestGateIsOpenBeforeItIsAwaited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, memory(t, journal.Options{}), acts{run: func(ctx context.Context, h agent.Handle) agent.Ending {
+			call, _ := h.StartTool(ctx, agent.Tool{Name: "write"})
+			options := []agent.Option{{ID: "y", Action: "approve"}, {ID: "n", Action: "deny"}}
+			first, err := h.OpenGate(ctx, agent.Permission{ToolCallID: call, Options: options})
+			if err != nil {
+				t.Error(err)
+			}
+			second, _ := h.OpenGate(ctx, agent.Permission{ToolCallID: call, Options: options})
+			_ = h.Progress(ctx, agent.Progress{ID: "p", Category: "c", Label: "l", Status: narad.ProgressCompleted, Privacy: narad.PrivacyPublic})
+			pass(time.Second) // the first is decided meanwhile
+			if a, err := h.Await(ctx, first); err != nil || a.Decision != "approve" {
+				t.Errorf("got %+v %v, want the decision that was made", a, err)
+			}
+			if err := h.Retract(ctx, second, "withdrawn"); err != nil {
+				t.Error(err)
+			}
+			if a, err := h.Await(ctx, second); err != nil || a.Decision != narad.DecisionExpired || a.Reason != "withdrawn" {
+				t.Errorf("got %+v %v, want that it was withdrawn", a, err)
+			}
+			if err := h.Retract(ctx, first, "withdrawn"); err != nil {
+				t.Errorf("of what was decided: %v", err)
+			}
+			_ = h.FinishTool(ctx, call, agent.ToolResult{Outcome: narad.OutcomeSuccess})
+			return agent.Ending{}
+		}}, host.Options{})
+		defer s.close()
+		s.create("s1")
+		s.say("s1", "go")
+		synctest.Wait()
+		list := s.inbox()
+		if len(list) != 2 {
+			t.Fatalf("got %d questions, want two", len(list))
+		}
+		s.resolve(list[0].InterruptID, "approve")
+		time.Sleep(time.Minute)
+		gate := "run.started interrupt.requested run.paused"
+		want := strings.Join([]string{created, begun, "tool.call.started", gate, gate, "progress.recorded", decided, decided, "tool.call.finished run.finished"}, " ")
+		if got := s.story("s1"); got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+		if a := s.resolve(list[1].InterruptID, "approve"); a.Status != decide.Expired {
+			t.Errorf("a decision that comes too late: got %+v, want expired", a)
+		}
+	})
+}
+
+// R42: a round names its provider and its model.
+func TestRound(t *testing.T) {
+	performs(t, func(t *testing.T, ctx context.Context, h agent.Handle) agent.Ending {
+		_ = h.Text(ctx, "before")
+		if err := h.Round(ctx, agent.Round{Provider: "acp", Model: "m\xff"}); err != nil {
+			t.Error(err)
+		}
+		for _, r := range []agent.Round{{Provider: "p"}, {Model: "m"}, {Provider: "p", Model: strings.Repeat("m", 257)}} {
+			if err := h.Round(ctx, r); !errors.Is(err, agent.ErrInvalid) {
+				t.Errorf("%+v: got %v, want invalid", r, err)
+			}
+		}
+		return agent.Ending{}
+	}, func(s *stage) {
+		var got []facts.Rounded
+		for _, f := range s.facts("s1") {
+			if r, ok := facts.Read[facts.Rounded](f, facts.Round); ok {
+				got = append(got, r)
+			}
+		}
+		if len(got) != 1 || got[0] != (facts.Rounded{Provider: "acp", Model: "m\uFFFD"}) {
+			t.Errorf("got %+v, want one round", got)
+		}
+		if story := s.story("s1"); !strings.Contains(story, "message.text.delta run.custom message.text.completed") {
+			t.Errorf("the text before it stands elsewhere: %s", story)
+		}
+	})
+}
+
+// An agent that tells more than the disk takes waits, also if it does not wait for each
+// call: what is taken meanwhile is bounded.
+func TestFloodOfText(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hold, flooded := make(chan struct{}), make(chan struct{})
+		var held atomic.Bool
+		j := memory(t, journal.Options{Fault: func(stage journal.Stage, _ journal.Group) error {
+			if held.Load() && stage == journal.StageBuilt {
+				<-hold
+			}
+			return nil
+		}})
+		late := 0
+		s := open(t, j, acts{run: func(ctx context.Context, h agent.Handle) agent.Ending {
+			defer close(flooded)
+			held.Store(true)
+			var first sync.WaitGroup
+			defer first.Wait()
+			first.Go(func() { _ = h.Text(ctx, strings.Repeat("x", 64<<10)) }) // is being written all the time
+			pass(time.Millisecond)
+			defer func() { held.Store(false); close(hold) }()
+			for range 200 {
+				within, cancel := context.WithTimeout(ctx, time.Millisecond)
+				if err := h.Text(within, strings.Repeat("x", 64<<10)); errors.Is(err, context.DeadlineExceeded) {
+					late++
+				}
+				cancel()
+			}
+			return agent.Ending{}
+		}}, host.Options{})
+		defer s.close()
+		s.create("s1")
+		s.say("s1", "go")
+		<-flooded
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if text, _ := s.said(""); late != 200 || len(text) < 1<<20 || len(text) > 1<<20+64<<10 {
+			t.Errorf("%d calls were late and %d bytes taken, want 200 and about 1 MiB", late, len(text))
+		}
+	})
+}
+
+// What is told with a context that is done is not taken.
+func TestTextOfADoneContext(t *testing.T) {
+	performs(t, func(t *testing.T, ctx context.Context, h agent.Handle) agent.Ending {
+		done, cancel := context.WithCancel(ctx)
+		cancel()
+		for _, tell := range []func(context.Context, string) error{h.Text, h.Thought} {
+			if err := tell(done, "late"); !errors.Is(err, context.Canceled) {
+				t.Errorf("got %v, want cancelled", err)
+			}
+		}
+		return agent.Ending{}
+	}, func(s *stage) {
+		if got := s.story("s1"); got != created+" "+begun+" run.finished" {
+			t.Errorf("got %s", got)
+		}
+	})
+}
+
+// Whatever bytes an agent gives, they end no host: they are replaced, or refused.
+func TestBytesThatAreNoText(t *testing.T) {
+	const bad = "a\xff\x00\xed\xa0\x80b"
+	performs(t, func(t *testing.T, ctx context.Context, h agent.Handle) agent.Ending {
+		for _, raw := range []narad.Raw{narad.Raw(`{"a":"` + "\xff" + `"}`), narad.Raw(bad), nil} {
+			call, err := h.StartTool(ctx, agent.Tool{AgentID: bad, Name: bad, Kind: bad, Title: bad, Paths: []string{bad}, Args: raw})
+			if err != nil {
+				call, _ = h.StartTool(ctx, agent.Tool{Name: "x"})
+			}
+			_ = h.ToolOutput(ctx, call, bad)
+			id, err := h.OpenGate(ctx, agent.Permission{
+				ToolCallID: call, Title: bad, Message: bad, Resource: bad, Detail: bad,
+				Options: []agent.Option{{ID: bad, Name: bad, Action: "approve"}, {Action: "deny"}},
+			})
+			if err == nil {
+				_ = h.Retract(ctx, id, bad)
+			}
+			_ = h.FinishTool(ctx, call, agent.ToolResult{Outcome: narad.OutcomeError, Response: raw, Code: bad, Message: bad})
+			_ = h.Progress(ctx, agent.Progress{ID: bad, Category: bad, Label: bad, Detail: bad, Status: narad.ProgressActive, Privacy: narad.PrivacyPublic})
+			_ = h.Custom(ctx, "a.b", raw)
+			_ = h.Custom(ctx, bad, raw)
+			_ = h.Remember(ctx, bad)
+			_ = h.Round(ctx, agent.Round{Provider: bad, Model: bad})
+			if n, err := h.StartRun(ctx, agent.Nested{AgentID: bad, Name: bad, Prompt: bad}); err == nil {
+				_ = n.Text(ctx, bad)
+				_ = n.End(ctx, agent.Ending{Outcome: agent.Failed, Code: bad, Message: bad})
+			}
+			within, cancel := context.WithTimeout(ctx, time.Second)
+			_, _ = h.Ask(within, agent.Ask{
+				AgentID: bad, Kind: "approval", Title: bad, Message: bad, Actions: []string{"approve", "deny", bad}, Input: raw,
+			})
+			cancel()
+		}
+		return agent.Ending{Outcome: agent.Failed, Code: bad, Message: bad}
+	}, func(s *stage) {
+		if got := s.story("s1"); !strings.HasSuffix(got, "run.error") {
+			t.Errorf("got %s", got)
+		}
+		if got := s.summary("s1").State; got != "idle" {
+			t.Errorf("got %s, want an idle session", got)
+		}
+	})
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -42,12 +43,13 @@ type Options struct {
 	QueueLimit int
 	// Mailbox is how many commands may wait for one session; 64 when 0.
 	Mailbox int
-	// CancelGrace is how long a stopped agent may take to end; 10 s when 0.
+	// CancelGrace is how long a stopped agent may take to end, and one that is closed to
+	// close; 10 s when 0.
 	CancelGrace time.Duration
 	// IdleAfter is how long an idle session keeps its owner and agent; 10 min when 0.
 	IdleAfter time.Duration
-	// EndLeft ends a process that a dead host left running. Required where agents have
-	// processes; nil does nothing.
+	// EndLeft ends a process that a dead host left running, or an agent that does not
+	// close. Required where agents have processes; nil does nothing.
 	EndLeft func(context.Context, agent.Process) error
 	// Roots are the directories below which a session may work; none means any.
 	Roots []string
@@ -96,6 +98,7 @@ type Host struct {
 	mu     sync.Mutex
 	owners map[string]*owner // guarded by mu
 	closed bool              // guarded by mu
+	stuck  []stuck           // guarded by mu
 }
 
 // New returns a host over a journal. Start makes it serve.
@@ -149,7 +152,8 @@ func (h *Host) serve() error {
 }
 
 // Close ends every owner and agent and waits for them. Runs are not cancelled by it:
-// the next start recovers them. It may be called twice.
+// the next start recovers them. An agent that nothing can end is left behind, after its
+// processes were killed: the error names its session. It may be called twice.
 func (h *Host) Close() error {
 	h.mu.Lock()
 	h.closed = true
@@ -158,7 +162,33 @@ func (h *Host) Close() error {
 	h.end()
 	h.timers.Close()
 	h.work.Wait()
-	return nil
+	return h.leftBehind()
+}
+
+// leave notes that an agent of a session runs on; it does so until gone is closed.
+func (h *Host) leave(session string, gone <-chan struct{}) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.stuck = slices.DeleteFunc(h.stuck, func(s stuck) bool { return isDone(s.gone) })
+	h.stuck = append(h.stuck, stuck{session, gone})
+}
+
+// stuck is an agent that ran on when it should have ended.
+type stuck struct {
+	session string
+	gone    <-chan struct{}
+}
+
+func (h *Host) leftBehind() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var errs []error
+	for _, s := range h.stuck {
+		if !isDone(s.gone) {
+			errs = append(errs, fmt.Errorf("the agent of session %s does not end", s.session))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // spawn runs what Close waits for. Once the host is closed it does nothing.
@@ -184,13 +214,16 @@ func (h *Host) owner(ctx context.Context, session string) (*owner, error) {
 		switch {
 		case o.loadErr != nil && h.life.Err() != nil:
 			return nil, ErrClosed
-		case o.loadErr != nil:
+		case o.loadErr != nil && !errors.Is(o.loadErr, journal.ErrConflict):
 			return nil, o.loadErr
-		case !isDone(o.ended):
+		case o.loadErr == nil && !isDone(o.ended):
 			return o, nil
 		}
 		if err := waitUntil(ctx, o.left); err != nil {
 			return nil, fmt.Errorf("wait for the owner before: %w", err)
+		}
+		if o.loadErr != nil {
+			return nil, o.loadErr
 		}
 	}
 }

@@ -19,10 +19,7 @@ import (
 )
 
 func TestMessageRunsToItsEnd(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := open(t, memory(t, journal.Options{}), acts{run: speaks}, host.Options{})
-		defer s.close()
-		s.create("s1")
+	alone(t, acts{run: speaks}, host.Options{}, func(t *testing.T, s *stage) {
 		if a := s.say("s1", "hi"); a.Status != decide.Accepted || a.RunID == "" || a.SessionSequence != 2 {
 			t.Fatalf("got %+v, want accepted at 2 with a run", a)
 		}
@@ -35,10 +32,7 @@ func TestMessageRunsToItsEnd(t *testing.T) {
 }
 
 func TestPermissionGoesThroughAGate(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := open(t, memory(t, journal.Options{}), acts{run: asks}, host.Options{})
-		defer s.close()
-		s.create("s1")
+	alone(t, acts{run: asks}, host.Options{}, func(t *testing.T, s *stage) {
 		s.say("s1", "write it")
 		synctest.Wait()
 		open := s.inbox()
@@ -146,10 +140,7 @@ func TestCommandIDHasOneEffect(t *testing.T) {
 }
 
 func TestStopEndsTheRunAndParksTheQueue(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := open(t, memory(t, journal.Options{}), acts{run: waits}, host.Options{})
-		defer s.close()
-		s.create("s1")
+	alone(t, acts{run: waits}, host.Options{}, func(t *testing.T, s *stage) {
 		run := s.say("s1", "work").RunID
 		waiting := s.say("s1", "and then this").RunID
 		stop := decide.Stop{RootRunID: run}
@@ -201,10 +192,7 @@ func TestStopOfAHangingAgent(t *testing.T) {
 }
 
 func TestQueueKeepsItsOrder(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := open(t, memory(t, journal.Options{}), acts{run: speaks}, host.Options{})
-		defer s.close()
-		s.create("s1")
+	alone(t, acts{run: speaks}, host.Options{}, func(t *testing.T, s *stage) {
 		for _, text := range []string{"one", "two", "three"} {
 			s.say("s1", text)
 		}
@@ -223,10 +211,7 @@ func TestQueueKeepsItsOrder(t *testing.T) {
 
 // A start beyond the places waits, and is taken up when one is free.
 func TestPlacesAreBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := open(t, memory(t, journal.Options{}), acts{run: waits}, host.Options{MaxRunning: 1})
-		defer s.close()
-		s.create("s1")
+	alone(t, acts{run: waits}, host.Options{MaxRunning: 1}, func(t *testing.T, s *stage) {
 		s.create("s2")
 		first := s.say("s1", "work").RunID
 		s.say("s2", "work")
@@ -433,10 +418,7 @@ func TestRuleAndPostureDecideAtOnce(t *testing.T) {
 }
 
 func TestUnknownAndForbidden(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := open(t, memory(t, journal.Options{}), acts{run: speaks}, host.Options{})
-		defer s.close()
-		s.create("s1")
+	alone(t, acts{run: speaks}, host.Options{}, func(t *testing.T, s *stage) {
 		if a := s.say("nowhere", "hi"); a.Status != decide.NotFound {
 			t.Errorf("unknown session: got %+v, want not_found", a)
 		}

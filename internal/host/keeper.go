@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime"
+	"slices"
 	"sync"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/mahati-host/mahati/internal/agent"
@@ -18,9 +21,15 @@ type keeper struct {
 	o    *owner
 	work sync.WaitGroup // runs, and what goes with them
 
-	mu    sync.Mutex
-	agent agent.Agent // guarded by mu
-	user  *activeRun  // guarded by mu: the last run that asked for the agent
+	mu   sync.Mutex
+	held *held      // guarded by mu
+	user *activeRun // guarded by mu: the last run that asked for the agent
+}
+
+// held is an agent with the processes that it has told of.
+type held struct {
+	agent     agent.Agent
+	processes map[agent.Process]bool // guarded by the keeper's mu
 }
 
 func newKeeper(o *owner) *keeper { return &keeper{o: o} }
@@ -29,7 +38,7 @@ func newKeeper(o *owner) *keeper { return &keeper{o: o} }
 func (k *keeper) holds() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.agent != nil
+	return k.held != nil
 }
 
 // errAbandoned says that a run got its agent after it was given up.
@@ -40,30 +49,43 @@ var errAbandoned = errors.New("the run was given up")
 func (k *keeper) open(ctx context.Context, r *activeRun, s agent.Session) (agent.Agent, error) {
 	k.mu.Lock()
 	k.user = r
-	a := k.agent
+	is := k.held
 	k.mu.Unlock()
-	if a != nil {
-		return a, nil
+	if is != nil {
+		return is.agent, nil
 	}
 	kind, ok := k.o.host.agents.Kind(r.agentName)
 	if !ok {
 		return nil, fmt.Errorf("no agent is configured under the name %q", r.agentName)
 	}
-	a, err := kind.Open(ctx, s)
-	if err != nil {
+	made := &held{processes: map[agent.Process]bool{}}
+	s.Own = func(ctx context.Context, p agent.Process) error { return k.own(ctx, made, p) }
+	s.Disown = func(ctx context.Context, p agent.Process) error { return k.disown(ctx, made, p) }
+	var err error
+	if made.agent, err = kind.Open(ctx, s); err != nil {
 		return nil, fmt.Errorf("open agent: %w", err)
 	}
 	k.mu.Lock()
 	wanted := k.user == r && ctx.Err() == nil
 	if wanted {
-		k.agent = a
+		k.held = made
 	}
 	k.mu.Unlock()
 	if !wanted {
-		k.end(a)
+		k.end(made)
 		return nil, errAbandoned
 	}
-	return a, nil
+	return made.agent, nil
+}
+
+// of returns the agent that performs a run, nil if it is gone.
+func (k *keeper) of(r *activeRun) agent.Agent {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.user != r || k.held == nil {
+		return nil
+	}
+	return k.held.agent
 }
 
 // abandon ends the agent of a run that does not stop. The next run gets a new one.
@@ -73,29 +95,84 @@ func (k *keeper) abandon(r *activeRun) {
 		k.mu.Unlock()
 		return
 	}
-	a := k.agent
-	k.agent, k.user = nil, nil
+	is := k.takeLocked()
 	k.mu.Unlock()
-	k.end(a)
+	k.await(is, func() { k.end(is) })
 }
 
-// close ends the agent and its processes.
+// close ends the agent and its processes, and waits for everything that runs for it. It
+// gives up an agent that does not end.
 func (k *keeper) close() {
 	k.mu.Lock()
-	a := k.agent
-	k.agent, k.user = nil, nil
+	is := k.takeLocked()
 	k.mu.Unlock()
-	k.end(a)
+	k.await(is, func() {
+		k.end(is)
+		k.work.Wait()
+	})
+}
+
+func (k *keeper) takeLocked() *held {
+	is := k.held
+	k.held, k.user = nil, nil
+	return is
 }
 
 // end closes an agent that nobody has any more.
-func (k *keeper) end(a agent.Agent) {
-	if a == nil {
+func (k *keeper) end(is *held) {
+	if is == nil {
 		return
 	}
 	defer k.guard("close agent", func() {})
-	if err := a.Close(); err != nil {
+	if err := is.agent.Close(); err != nil {
 		k.o.log.Warn("close agent", "error", err)
+	}
+}
+
+// await waits for what ends an agent. After the grace its processes are killed, and
+// after another one it is left behind: whatever it does then, nothing is recorded of it.
+func (k *keeper) await(is *held, end func()) {
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		end()
+	}()
+	grace := k.o.host.opt.CancelGrace
+	if within(gone, grace) {
+		return
+	}
+	k.kill(is)
+	if within(gone, grace) {
+		return
+	}
+	k.o.log.Error("leave an agent behind that does not end")
+	k.o.host.leave(k.o.id, gone)
+}
+
+// within waits for done at most for a while, and reports whether it came.
+func within(done <-chan struct{}, d time.Duration) bool {
+	return waitFor(context.Background(), done, d)
+}
+
+// kill ends the processes of an agent that does not do it.
+func (k *keeper) kill(is *held) {
+	if is == nil || k.o.host.opt.EndLeft == nil {
+		return
+	}
+	k.mu.Lock()
+	processes := slices.Collect(maps.Keys(is.processes))
+	k.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), k.o.host.opt.CancelGrace)
+	defer cancel()
+	for _, p := range processes {
+		k.o.log.Warn("end the processes of an agent that does not end", "group", p.PID)
+		err := k.o.host.opt.EndLeft(ctx, p)
+		if err == nil {
+			err = k.disown(ctx, is, p)
+		}
+		if err != nil {
+			k.o.log.Error("end a process", "group", p.PID, "error", err)
+		}
 	}
 }
 
@@ -118,21 +195,26 @@ func (o *owner) endAgents() {
 		o.active.cancel()
 	}
 	o.keeper.close()
-	o.keeper.work.Wait()
 }
 
 // own records durably that a process belongs to the session.
-func (o *owner) own(ctx context.Context, p agent.Process) error {
+func (k *keeper) own(ctx context.Context, is *held, p agent.Process) error {
 	value, err := json.Marshal(p)
 	if err != nil {
 		return fmt.Errorf("encode process: %w", err)
 	}
-	return o.host.carry(ctx, journal.Put{Row: journal.AgentRow{ID: processID(p), Session: o.id, Value: value}})
+	k.mu.Lock()
+	is.processes[p] = true
+	k.mu.Unlock()
+	return k.o.host.carry(ctx, journal.Put{Row: journal.AgentRow{ID: processID(p), Session: k.o.id, Value: value}})
 }
 
 // disown takes the record back.
-func (o *owner) disown(ctx context.Context, p agent.Process) error {
-	return o.host.carry(ctx, journal.Remove{Key: journal.AgentKey(processID(p))})
+func (k *keeper) disown(ctx context.Context, is *held, p agent.Process) error {
+	k.mu.Lock()
+	delete(is.processes, p)
+	k.mu.Unlock()
+	return k.o.host.carry(ctx, journal.Remove{Key: journal.AgentKey(processID(p))})
 }
 
 func processID(p agent.Process) string {

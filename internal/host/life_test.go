@@ -84,15 +84,12 @@ func TestLongRunIsNotEvicted(t *testing.T) {
 
 // Commands that come in the moment an owner leaves are neither lost nor done twice.
 func TestCommandsAsOwnersLeave(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := open(t, memory(t, journal.Options{}), acts{run: speaks}, host.Options{IdleAfter: time.Millisecond, Mailbox: 500})
-		defer s.close()
-		s.create("s1")
+	alone(t, acts{run: speaks}, host.Options{IdleAfter: time.Millisecond, Mailbox: 500}, func(t *testing.T, s *stage) {
 		var accepted atomic.Int64
 		var all sync.WaitGroup
 		for i := range 300 {
 			all.Go(func() {
-				time.Sleep(time.Duration(i) * 500 * time.Microsecond)
+				pass(time.Duration(i) * 500 * time.Microsecond)
 				c := decide.Command(decide.Archive{})
 				action := access.ArchiveSession
 				if i%2 == 1 {
@@ -358,10 +355,7 @@ func TestCreateWithoutAgent(t *testing.T) {
 
 // The same message under the same id is one message; the id of another's is refused.
 func TestMessageIDHasOneEffect(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := open(t, memory(t, journal.Options{}), acts{run: speaks}, host.Options{})
-		defer s.close()
-		s.create("s1")
+	alone(t, acts{run: speaks}, host.Options{}, func(t *testing.T, s *stage) {
 		m := decide.Message{MessageID: "m", Content: "hi"}
 		first := s.do(access.SendMessage, "s1", m, "")
 		synctest.Wait()
@@ -392,10 +386,7 @@ func TestMessageIDHasOneEffect(t *testing.T) {
 
 // A command id is a principal's own (R21).
 func TestCommandIDsOfTwoPrincipals(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := open(t, memory(t, journal.Options{}), acts{run: speaks}, host.Options{})
-		defer s.close()
-		s.create("s1")
+	alone(t, acts{run: speaks}, host.Options{}, func(t *testing.T, s *stage) {
 		first := s.do(access.SendMessage, "s1", decide.Message{Content: "hi"}, "c")
 		other, err := access.NewPrincipal("other", "other", access.Grant{Roles: []access.Role{access.Drive}})
 		if err != nil {

@@ -32,9 +32,9 @@ type owner struct {
 	term    journal.Term
 	place   bool // holds a place among the running agents
 	active  *activeRun
-	asked   map[string][]chan answered // who waits for an interrupt
-	failure error                      // why the owner must end
-	env     decide.Env                 // what is the same for every decision
+	asked   map[string][]waiter // who waits for an interrupt
+	failure error               // why the owner must end
+	env     decide.Env          // what is the same for every decision
 }
 
 func newOwner(h *Host, id string) *owner {
@@ -42,7 +42,7 @@ func newOwner(h *Host, id string) *owner {
 		host: h, id: id, log: h.opt.Logger.With("session", id),
 		mailbox: make(chan *task, h.opt.Mailbox), records: make(chan *task),
 		loaded: make(chan struct{}), ended: make(chan struct{}), left: make(chan struct{}),
-		asked: map[string][]chan answered{},
+		asked: map[string][]waiter{},
 	}
 	o.keeper = newKeeper(o)
 	ctx := context.WithoutCancel(h.life)
@@ -151,9 +151,16 @@ func (o *owner) leave() {
 	}
 	o.host.forget(o)
 	close(o.left)
-	if o.failure != nil && !errors.Is(o.failure, errSessionDeleted) && o.host.journal.Err() == nil {
+	if o.mustReload() {
 		o.host.reload(o.id)
 	}
+}
+
+// mustReload reports whether somebody must see to what the owner leaves open. One that
+// has a newer term does so.
+func (o *owner) mustReload() bool {
+	return o.failure != nil && !errors.Is(o.failure, errSessionDeleted) && !errors.Is(o.failure, journal.ErrConflict) &&
+		o.host.journal.Err() == nil
 }
 
 // perform takes one task through decide, guard and journal, and answers it.
@@ -175,8 +182,8 @@ func (o *owner) answer(t *task) (decide.Answer, error) {
 	if err := o.write(ctx, t, &outcome); err != nil {
 		return decide.Answer{}, err
 	}
-	if t.wait != nil && outcome.Answer.Status.Accepted() {
-		o.asked[t.interrupt] = append(o.asked[t.interrupt], t.wait)
+	if t.interrupt != "" && outcome.Answer.Status.Accepted() {
+		o.expect(t.interrupt, t.wait)
 	}
 	o.react(outcome.Facts)
 	return outcome.Answer, nil

@@ -11,6 +11,7 @@ const (
 	outputEnough = 8 << 10
 	stretchMost  = 16 << 10
 	outputMost   = 1 << 20 // of one tool call
+	pendingMost  = 1 << 20 // of everything that waits
 )
 
 type streamKind uint8
@@ -38,6 +39,7 @@ func (s stream) enough() int {
 // half of a character: what is not whole waits aside for its rest (case 77).
 type pending struct {
 	list    []entry
+	size    int // of the list, in bytes
 	tails   map[stream][]byte
 	outputs map[string]int // bytes of output so far, by tool call; -1 once it was cut
 }
@@ -83,6 +85,7 @@ func (p *pending) put(s stream, b []byte, cut bool) bool {
 	}
 	last := &p.list[len(p.list)-1]
 	last.bytes = append(last.bytes, b...)
+	p.size += len(b)
 	last.cut = last.cut || cut
 	return len(last.bytes) >= s.enough()
 }
@@ -158,6 +161,7 @@ func (p *pending) next() (stretch, bool) {
 func (p *pending) drop(s stretch) {
 	e := &p.list[0]
 	e.bytes = e.bytes[s.bytes:]
+	p.size -= s.bytes
 	e.cut = e.cut && !s.truncated
 	if len(e.bytes) == 0 && !e.cut {
 		p.list[0] = entry{}

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mahati-host/mahati/facts"
 	"github.com/mahati-host/mahati/internal/access"
 	"github.com/mahati-host/mahati/internal/agent"
 	"github.com/mahati-host/mahati/internal/decide"
@@ -90,10 +91,7 @@ func TestHundredStartsAtOnce(t *testing.T) {
 
 // A new message in the moment a run ends starts or waits; it is never lost.
 func TestMessageAsARunEnds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := open(t, memory(t, journal.Options{}), acts{run: speaks}, host.Options{})
-		defer s.close()
-		s.create("s1")
+	alone(t, acts{run: speaks}, host.Options{}, func(t *testing.T, s *stage) {
 		var all sync.WaitGroup
 		for i := range 40 {
 			all.Go(func() { s.say("s1", fmt.Sprint(i)) })
@@ -297,6 +295,36 @@ func TestOverload(t *testing.T) {
 		synctest.Wait()
 		if n := strings.Count(s.story("s1"), "session.custom") + len(s.prompts("s1")); n != 4 {
 			t.Errorf("%d facts of messages and session, want 4", n)
+		}
+	})
+}
+
+// R1: a run that waited names the command of its message, also when the host ended in
+// between and a recovery starts it; so does a steer.
+func TestFollowUpNamesItsCommandAfterARestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := memory(t, journal.Options{})
+		a := acts{run: waits, steers: func(agent.Message) error { return nil }}
+		s := open(t, j, a, host.Options{})
+		s.create("s1")
+		s.do(access.SendMessage, "s1", decide.Message{Content: "one"}, "c-one")
+		s.do(access.SendMessage, "s1", decide.Message{Content: "two"}, "c-two")
+		s.do(access.SendMessage, "s1", decide.Message{Content: "left", WhenBusy: decide.WhenBusySteer}, "c-left")
+		s.close()
+		s = open(t, j, a, host.Options{})
+		defer s.close()
+		synctest.Wait()
+		var got []string
+		for _, f := range s.facts("s1") {
+			switch f := f.(type) {
+			case *narad.RunStarted:
+				got = append(got, "run "+facts.Caused(&f.Event))
+			case *narad.MessageUserRecorded:
+				got = append(got, f.Content+" "+facts.Caused(&f.Event))
+			}
+		}
+		if got, want := strings.Join(got, ", "), "run c-one, one c-one, left c-left, run c-two, two c-two"; got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
 		}
 	})
 }

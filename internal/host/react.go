@@ -1,6 +1,9 @@
 package host
 
 import (
+	"context"
+	"slices"
+
 	"github.com/mahati-host/mahati/internal/agent"
 	"github.com/mahati-host/mahati/narad"
 )
@@ -51,13 +54,26 @@ func promptOf(list []narad.Authority) agent.Message {
 	return agent.Message{}
 }
 
-// answered is the decision of an interrupt, for who asked.
-type answered struct{ fact *narad.InterruptResolved }
+// waiter is who waits for a decision.
+type waiter struct {
+	answer chan *narad.InterruptResolved // has room for the one answer
+	gone   <-chan struct{}               // closed when nobody waits any more
+}
+
+func newWaiter(ctx context.Context) waiter {
+	return waiter{make(chan *narad.InterruptResolved, 1), ctx.Done()}
+}
+
+// expect lets somebody wait for a decision. Whoever has gone is forgotten.
+func (o *owner) expect(interruptID string, w waiter) {
+	waiting := slices.DeleteFunc(o.asked[interruptID], func(w waiter) bool { return isDone(w.gone) })
+	o.asked[interruptID] = append(waiting, w)
+}
 
 // deliver gives a decision to whoever waits for it.
 func (o *owner) deliver(f *narad.InterruptResolved) {
-	for _, c := range o.asked[f.InterruptID] {
-		c <- answered{f} // each has room for its one answer
+	for _, w := range o.asked[f.InterruptID] {
+		w.answer <- f
 	}
 	delete(o.asked, f.InterruptID)
 }

@@ -37,7 +37,10 @@ func (h *Host) Start(ctx context.Context) error {
 // other from being served: it is told, and left as it is.
 func (h *Host) recover(ctx context.Context, id string) error {
 	_, err := h.owner(ctx, id)
-	if errors.Is(err, journal.ErrDamaged) || errors.Is(err, ErrInternal) {
+	switch {
+	case errors.Is(err, journal.ErrConflict):
+		return nil // another owner was faster, and repairs it
+	case errors.Is(err, journal.ErrDamaged), errors.Is(err, ErrInternal):
 		h.opt.Logger.Error("leave a session as it is that cannot be repaired", "session", id, "error", err)
 		return nil
 	}

@@ -40,7 +40,7 @@ func (o *owner) begin(runID string, prompt agent.Message, past []narad.Authority
 	r.handle = newHandle(o, agent.Info{
 		SessionID: o.id, RunID: runID, RootRunID: runID, Cwd: created.Cwd, Prompt: prompt, Past: past,
 	}, r.agentName)
-	s := agent.Session{ID: o.id, Cwd: created.Cwd, Ref: o.control.Desk.Ref, Own: o.own, Disown: o.disown}
+	s := agent.Session{ID: o.id, Cwd: created.Cwd, Ref: o.control.Desk.Ref}
 	o.active = r
 	o.keeper.work.Go(func() {
 		defer close(r.done)
@@ -175,16 +175,6 @@ func (o *owner) handOne(r *activeRun, m agent.Message) {
 	if err := a.Steer(r.ctx, m); err != nil && r.ctx.Err() == nil {
 		o.log.Warn("steer agent", "run", r.id, "error", err)
 	}
-}
-
-// of returns the agent that performs a run, nil if it is gone.
-func (k *keeper) of(r *activeRun) agent.Agent {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.user != r {
-		return nil
-	}
-	return k.agent
 }
 
 // cancel asks the agent to stop. One that does not within the grace is ended, and if

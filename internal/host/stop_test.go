@@ -217,10 +217,7 @@ func TestAgentThatIgnoresEverything(t *testing.T) {
 
 // Field case 64: who stops need not be who started.
 func TestAnotherPrincipalStops(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := open(t, memory(t, journal.Options{}), acts{run: waits}, host.Options{})
-		defer s.close()
-		s.create("s1")
+	alone(t, acts{run: waits}, host.Options{}, func(t *testing.T, s *stage) {
 		ctx, hangUp := context.WithCancel(t.Context())
 		_, err := s.host.Do(ctx, access.Owner(), host.Request{Action: access.SendMessage, Session: "s1", Command: decide.Message{Content: "x"}})
 		if err != nil {

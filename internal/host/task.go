@@ -21,7 +21,7 @@ type task struct {
 	agent bool
 	// wait gets the decision of interrupt, which the command asks or waits for.
 	interrupt string
-	wait      chan answered
+	wait      waiter
 	// remove, not a command, deletes the session.
 	remove bool
 	reply  chan reply // has room for the one reply

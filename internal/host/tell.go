@@ -88,6 +88,23 @@ func (h *handle) Progress(ctx context.Context, p agent.Progress) error {
 	return err
 }
 
+// maxName bounds a name (DESIGN §10).
+const maxName = 256
+
+func (h *handle) Round(ctx context.Context, r agent.Round) error {
+	for _, name := range []string{r.Provider, r.Model} {
+		if name == "" || len(name) > maxName {
+			return invalid("a round names its provider and its model")
+		}
+	}
+	value, err := facts.Value(facts.Rounded{Provider: r.Provider, Model: r.Model})
+	if err != nil {
+		return invalid("the names of a round are no text")
+	}
+	_, err = h.do(ctx, &task{command: decide.Custom{RunID: h.info.RunID, Name: facts.Round, Value: value}})
+	return err
+}
+
 func (h *handle) Custom(ctx context.Context, name string, value narad.Raw) error {
 	if strings.HasPrefix(name, facts.Prefix) {
 		return invalid("names under " + facts.Prefix + " are the host's")

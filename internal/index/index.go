@@ -26,6 +26,7 @@ type Session struct {
 	Title            string   `json:"title,omitzero"`
 	Agent            string   `json:"agent,omitzero"`
 	ClientKind       string   `json:"clientKind,omitzero"`
+	ClientExecutorID string   `json:"clientExecutorId,omitzero"`
 	RequiredProfiles []string `json:"requiredProfiles,omitempty"`
 	CreatedAt        string   `json:"createdAt"`
 	UpdatedAt        string   `json:"updatedAt"`
@@ -169,7 +170,8 @@ func (c *changes) catalogue(state string) {
 		Session: c.e.SessionID, Workspace: created.WorkspaceID, State: state,
 		Value: value(Session{
 			Cwd: created.Cwd, Title: created.Title, Agent: created.Agent, ClientKind: created.ClientKind,
-			RequiredProfiles: created.RequiredProfiles, CreatedAt: after.CreatedAt, UpdatedAt: c.e.Timestamp,
+			ClientExecutorID: created.ClientExecutorID, RequiredProfiles: created.RequiredProfiles,
+			CreatedAt: after.CreatedAt, UpdatedAt: c.e.Timestamp,
 		}),
 	})
 }
@@ -267,8 +269,6 @@ func decided(members []narad.MemberDecision) map[string]string {
 	return decisions
 }
 
-// The start of a workflow is found by its sequence 1, so its row tells only how it
-// stands.
 func (c *changes) workflowStarted(f *narad.WorkflowStarted) {
 	c.put(journal.WorkflowRow{
 		ID: f.WorkflowID, Session: f.SessionID, First: uint64(f.SessionSequence), State: string(session.Running),
@@ -277,6 +277,8 @@ func (c *changes) workflowStarted(f *narad.WorkflowStarted) {
 	c.openWork("", f.WorkflowID)
 }
 
+// The row of an ended workflow keeps its beginning, which the journal knows: the state
+// does not.
 func (c *changes) workflowEnded(f *narad.WorkflowEnded) {
 	c.put(journal.WorkflowRow{
 		ID: f.WorkflowID, Session: f.SessionID, Last: uint64(f.SessionSequence), State: string(ending(f.Type())),

@@ -207,7 +207,7 @@ func TestCatalogue(t *testing.T) {
 		fact narad.Authority
 		want string
 	}{
-		{facts.Session(facts.SessionCreated, facts.Created{WorkspaceID: "w", Title: "t", Agent: "a", Cwd: "/x", RequiredProfiles: []string{"p"}}), index.Idle},
+		{facts.Session(facts.SessionCreated, facts.Created{WorkspaceID: "w", Title: "t", Agent: "a", Cwd: "/x", ClientExecutorID: "e", RequiredProfiles: []string{"p"}}), index.Idle},
 		{facts.Session(facts.InputQueued, queued), index.Waiting},
 		{facts.Session(facts.InputWithdrawn, facts.Withdrawn{MessageID: "m", RunID: "next"}), index.Idle},
 		{facts.Session(facts.SessionArchived, facts.Archived{}), index.Archived},
@@ -224,7 +224,7 @@ func TestCatalogue(t *testing.T) {
 			t.Errorf("after %s: got %+v, want %s", step.fact.Type(), got, step.want)
 		}
 		v := index.Read[index.Session](got.Value)
-		if v.Title != "t" || v.Agent != "a" || v.Cwd != "/x" || v.CreatedAt == "" {
+		if v.Title != "t" || v.Agent != "a" || v.Cwd != "/x" || v.ClientExecutorID != "e" || v.CreatedAt == "" {
 			t.Errorf("after %s: got %+v", step.fact.Type(), v)
 		}
 	}

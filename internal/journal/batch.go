@@ -92,15 +92,25 @@ func (b Batch) Size() int {
 	for _, c := range b.Changes {
 		size += each
 		if put, ok := c.(Put); ok && put.Row != nil {
-			size += len(EncodeRow(put.Row))
+			size += sizeOf(put.Row)
 		}
 	}
 	return size
 }
 
-// Validate checks everything about a batch that can be said without a store.
-// Engines call it before they queue a batch.
-func (b Batch) Validate() error {
+// Validate checks everything about a batch that can be said without a store, and
+// gives its Size. Engines call it before they queue a batch.
+func (b Batch) Validate() (size int, err error) {
+	if err := b.validate(); err != nil {
+		return 0, err
+	}
+	if size = b.Size(); size > MaxBatchBytes {
+		return 0, tooLarge("bytes in a batch", size, MaxBatchBytes)
+	}
+	return size, nil
+}
+
+func (b Batch) validate() error {
 	if err := validSession(b.Session); err != nil {
 		return err
 	}
@@ -127,9 +137,6 @@ func (b Batch) Validate() error {
 		if err := validCondition(c); err != nil {
 			return fmt.Errorf("condition %d: %w", i, err)
 		}
-	}
-	if size := b.Size(); size > MaxBatchBytes {
-		return tooLarge("bytes in a batch", size, MaxBatchBytes)
 	}
 	return nil
 }

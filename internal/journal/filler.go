@@ -1,5 +1,7 @@
 package journal
 
+import "slices"
+
 // Filler fills one page of records for an engine: it is given records in order
 // until it says that it has enough.
 type Filler struct {
@@ -7,6 +9,9 @@ type Filler struct {
 	bytes int
 	chunk Chunk
 }
+
+// firstRecords is how many records a page has room for before it grows to its limit.
+const firstRecords = 128
 
 // NewFiller starts a page.
 func NewFiller(page Page) *Filler { return &Filler{page: page.Clamped()} }
@@ -20,6 +25,12 @@ func (f *Filler) Add(record Record) bool {
 		return false
 	}
 	f.bytes += len(record.Bytes)
+	switch n := len(f.chunk.Records); {
+	case n == 0:
+		f.chunk.Records = make([]Record, 0, min(f.page.Limit, firstRecords))
+	case n == firstRecords:
+		f.chunk.Records = slices.Grow(f.chunk.Records, f.page.Limit-n)
+	}
 	f.chunk.Records = append(f.chunk.Records, record)
 	return true
 }

@@ -92,15 +92,16 @@ func (m *Memory) Admit(closing bool) error {
 
 // Append implements Appender.
 func (m *Memory) Append(ctx context.Context, batch Batch) (Receipt, error) {
-	if err := batch.Validate(); err != nil {
+	size, err := batch.Validate()
+	if err != nil {
 		return Receipt{}, fmt.Errorf("append to %q: %w", batch.Session, err)
 	}
 	var receipt Receipt
-	err := m.committer.Do(ctx, Request{
+	err = m.committer.Do(ctx, Request{
 		Facts: len(batch.Facts),
-		Bytes: batch.Size(),
+		Bytes: size,
 		Stage: func() (err error) {
-			receipt, err = m.stageBatch(batch)
+			receipt, err = m.stageBatch(batch, size)
 			return err
 		},
 	})

@@ -96,7 +96,7 @@ func (m *Memory) deleteLocked(session string) {
 
 // stageBatch checks a batch against what is published and staged, numbers it
 // and adds it to the group.
-func (m *Memory) stageBatch(batch Batch) (Receipt, error) {
+func (m *Memory) stageBatch(batch Batch, size int) (Receipt, error) {
 	if err := m.gate.Admit(batch.Closing); err != nil {
 		return Receipt{}, err
 	}
@@ -116,7 +116,7 @@ func (m *Memory) stageBatch(batch Batch) (Receipt, error) {
 	}
 	m.stageRecords(batch.Session, records)
 	m.stageChanges(changes)
-	m.staged.bytes += batch.Size()
+	m.staged.bytes += size
 	return receipt, nil
 }
 
@@ -264,23 +264,43 @@ func (m *Memory) spanEnd(session string, s span) uint64 {
 	}
 }
 
-// complete puts into interrupt rows the offset of their request.
+// complete puts into rows what the engine adds, given those before them.
 func (m *Memory) complete(changes []Change, receipt Receipt) ([]Change, error) {
 	completed := slices.Clone(changes)
 	for i, change := range completed {
-		put, _ := change.(Put)
-		interrupt, ok := put.Row.(InterruptRow)
+		put, ok := change.(Put)
 		if !ok {
 			continue
 		}
-		offset, err := OffsetOfRequest(interrupt, len(receipt.FirstLogs), receipt, m.row)
+		row, err := CompleteRow(put.Row, len(receipt.FirstLogs), receipt, func(key Key) (Row, error) {
+			if row, changed := rowBy(completed[:i], key); changed {
+				return row, nil
+			}
+			return m.row(key)
+		})
 		if err != nil {
 			return nil, fmt.Errorf("change %d: %w", i, err)
 		}
-		interrupt.Offset = offset
-		completed[i] = Put{Row: interrupt}
+		completed[i] = Put{Row: row}
 	}
 	return completed, nil
+}
+
+// rowBy is a row as changes leave it, nil for none; false if they leave it alone.
+func rowBy(changes []Change, key Key) (row Row, changed bool) {
+	for _, change := range slices.Backward(changes) {
+		switch change := change.(type) {
+		case Put:
+			if change.Row.Key() == key {
+				return change.Row, true
+			}
+		case Remove:
+			if change.Key == key {
+				return nil, true
+			}
+		}
+	}
+	return nil, false
 }
 
 func (m *Memory) stageRecords(session string, records []*Record) {

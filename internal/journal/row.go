@@ -96,26 +96,29 @@ func (k Key) String() string {
 	return text
 }
 
+// shape says which parts of a key are never empty.
+type shape struct{ known, session, space, id bool }
+
+var shapes = [...]shape{
+	KindSession:   {known: true, session: true},
+	KindInterrupt: {known: true, id: true},
+	KindRun:       {known: true, id: true},
+	KindWorkflow:  {known: true, id: true},
+	KindOpenWork:  {known: true, session: true},
+	KindTimer:     {known: true, id: true},
+	KindCommand:   {known: true, id: true},
+	KindAlias:     {known: true, space: true, id: true},
+	KindLease:     {known: true, id: true},
+	KindToken:     {known: true, space: true, id: true},
+	KindAgent:     {known: true, id: true},
+}
+
 // Validate holds a key to the parts that its kind has.
 func (k Key) Validate() error {
-	type shape struct{ session, space, id bool }
-	want := map[Kind]shape{
-		KindSession:   {session: true},
-		KindInterrupt: {id: true},
-		KindRun:       {id: true},
-		KindWorkflow:  {id: true},
-		KindOpenWork:  {session: true},
-		KindTimer:     {id: true},
-		KindCommand:   {id: true},
-		KindAlias:     {space: true, id: true},
-		KindLease:     {id: true},
-		KindToken:     {space: true, id: true},
-		KindAgent:     {id: true},
-	}
-	needs, known := want[k.Kind]
-	if !known {
+	if int(k.Kind) >= len(shapes) || !shapes[k.Kind].known {
 		return invalid("unknown kind of row %d", k.Kind)
 	}
+	needs := shapes[k.Kind]
 	if needs.session && k.Session == "" || needs.space && k.Space == "" || needs.id && k.ID == "" {
 		return invalid("incomplete key of a %s", k.Kind)
 	}
@@ -179,8 +182,10 @@ type RunRow struct {
 
 // WorkflowRow is a workflow. Derived.
 type WorkflowRow struct {
-	ID          string
-	Session     string
+	ID      string
+	Session string
+	// First is the session sequence of its start, Last of its end or 0. A row that
+	// leaves First at 0 keeps that of the row in whose place it is put.
 	First, Last uint64
 	State       string
 	Value       []byte

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math/bits"
 	"time"
 )
 
@@ -15,11 +16,20 @@ import (
 var errShort = errors.New("ends in the middle of a field")
 
 // fieldVisitor appends the fields of a row to buf, or, when reading, takes
-// them from it. One list of fields a row type serves both ways.
+// them from it, or, when sizing, counts what would be appended. One list of fields a
+// row type serves all three.
 type fieldVisitor struct {
-	reading bool
-	buf     []byte
-	err     error
+	reading, sizing bool
+	buf             []byte
+	size            int
+	err             error
+}
+
+// sizeOf is the length of the stored form of a row.
+func sizeOf(row Row) int {
+	v := fieldVisitor{sizing: true, size: 1}
+	row.fields(&v)
+	return v.size
 }
 
 // EncodeRow gives the stored form of a row. Two rows are equal when these are.
@@ -198,6 +208,10 @@ func (r *AgentRow) visit(v *fieldVisitor) {
 func (v *fieldVisitor) done() bool { return v.err != nil || len(v.buf) == 0 }
 
 func (v *fieldVisitor) number(n *uint64) {
+	if v.sizing {
+		v.size += max(1, (bits.Len64(*n)+6)/7) // of a uvarint
+		return
+	}
 	if !v.reading {
 		v.buf = binary.AppendUvarint(v.buf, *n)
 		return
@@ -231,7 +245,11 @@ func (v *fieldVisitor) time(t *time.Time) {
 func (v *fieldVisitor) bytes(b *[]byte) {
 	n := uint64(len(*b))
 	v.number(&n)
-	if !v.reading {
+	switch {
+	case v.sizing:
+		v.size += len(*b)
+		return
+	case !v.reading:
 		v.buf = append(v.buf, *b...)
 		return
 	}
@@ -246,6 +264,12 @@ func (v *fieldVisitor) bytes(b *[]byte) {
 }
 
 func (v *fieldVisitor) text(s *string) {
+	if v.sizing {
+		n := uint64(len(*s))
+		v.number(&n)
+		v.size += len(*s)
+		return
+	}
 	b := []byte(*s)
 	v.bytes(&b)
 	if v.reading {

@@ -28,9 +28,39 @@ func CheckCondition(index int, condition Condition, rowAt func(Key) (Row, error)
 	return &ConditionError{Index: index, Key: key, Row: row}
 }
 
-// OffsetOfRequest finds the host offset of an interrupt's request: a fact of
+// CompleteRow puts into a row what it does not have to say: the host offset of an
+// interrupt's request, and the beginning of a workflow. first is the receipt of the
+// row's batch, which has so many facts.
+func CompleteRow(row Row, facts int, first Receipt, rowAt func(Key) (Row, error)) (Row, error) {
+	var err error
+	switch row := row.(type) {
+	case InterruptRow:
+		row.Offset, err = offsetOfRequest(row, facts, first, rowAt)
+		return row, err
+	case WorkflowRow:
+		if row.First != 0 {
+			return row, nil
+		}
+		known, err := rowAt(row.Key())
+		if err != nil {
+			return nil, fmt.Errorf("row %s: %w", row.Key(), err)
+		}
+		return begunAs(row, known), nil
+	}
+	return row, nil
+}
+
+// begunAs gives a workflow's row the beginning in the row before it.
+func begunAs(row WorkflowRow, before Row) WorkflowRow {
+	if known, ok := before.(WorkflowRow); ok && row.First == 0 && known.Session == row.Session {
+		row.First = known.First
+	}
+	return row
+}
+
+// offsetOfRequest finds the host offset of an interrupt's request: a fact of
 // the same batch, or that of the row which is there already.
-func OffsetOfRequest(
+func offsetOfRequest(
 	interrupt InterruptRow, facts int, receipt Receipt, rowAt func(Key) (Row, error),
 ) (uint64, error) {
 	if first := receipt.FirstSequence; facts > 0 && interrupt.Sequence >= first && interrupt.Sequence-first < uint64(facts) {

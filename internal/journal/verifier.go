@@ -216,18 +216,20 @@ func (s *SessionCheck) deriveRows(record Record) {
 	}
 }
 
-// completed puts the offset into an interrupt row, as the engine did.
+// completed puts into a row what the engine added: see CompleteRow.
 func (s *SessionCheck) completed(row Row, record Record) Row {
-	interrupt, ok := row.(InterruptRow)
-	if !ok {
+	switch row := row.(type) {
+	case InterruptRow:
+		if row.Sequence == record.Sequence {
+			row.Offset = record.Offset
+		} else if known, ok := s.rows[row.Key()].(InterruptRow); ok {
+			row.Offset = known.Offset
+		}
 		return row
+	case WorkflowRow:
+		return begunAs(row, s.rows[row.Key()])
 	}
-	if interrupt.Sequence == record.Sequence {
-		interrupt.Offset = record.Offset
-	} else if known, ok := s.rows[row.Key()].(InterruptRow); ok {
-		interrupt.Offset = known.Offset
-	}
-	return interrupt
+	return row
 }
 
 // Finish compares the derived rows with those stored; rowAt gives nil for none.

@@ -1,6 +1,10 @@
 package server
 
-import "sync/atomic"
+import (
+	"net/http"
+	"sync/atomic"
+	"time"
+)
 
 type counters struct {
 	requests, unauthenticated, foreign, panics atomic.Uint64
@@ -33,4 +37,26 @@ func (s *Server) Counters() Counters {
 		Panics:          s.counters.panics.Load(),
 		Streams:         s.streams.Counters(),
 	}
+}
+
+// An Exchange is one request and its answer, without anything that a client chose.
+type Exchange struct {
+	// Route is the pattern that matched; empty where nothing did, or where the edge
+	// refused before it looked.
+	Route string
+	// Status of the answer; 0 when its connection was cut before there was one.
+	Status int
+	// Took is the time until the answer was written.
+	Took time.Duration
+	// Streamed says that the answer was an event stream, which takes as long as
+	// somebody listens.
+	Streamed bool
+}
+
+func exchangeOf(r *http.Request, state *requestState, took time.Duration, answered bool) Exchange {
+	e := Exchange{Route: r.Pattern, Status: state.response.status, Took: took, Streamed: state.stream != nil}
+	if e.Status == 0 && answered {
+		e.Status = http.StatusOK // net/http says so for a handler that says nothing
+	}
+	return e
 }

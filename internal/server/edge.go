@@ -8,6 +8,8 @@ import (
 	"runtime"
 	"runtime/debug"
 	"time"
+
+	"github.com/mahati-host/mahati/internal/access"
 )
 
 // ServeHTTP takes one request through the edge.
@@ -30,10 +32,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (s *Server) admit(w *response, r *http.Request, raw http.ResponseWriter) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	switch r.URL.Path {
-	case "/healthz":
+	case pathHealth:
 		s.only(w, r, http.MethodGet, s.healthz)
 		return
-	case "/readyz":
+	case pathReady:
 		s.only(w, r, http.MethodGet, s.readyz)
 		return
 	}
@@ -48,10 +50,10 @@ func (s *Server) admit(w *response, r *http.Request, raw http.ResponseWriter) {
 		return
 	}
 	switch r.URL.Path {
-	case "/login":
+	case pathLogin:
 		s.only(w, r, http.MethodPost, s.login)
 		return
-	case "/logout":
+	case pathLogout:
 		s.only(w, r, http.MethodPost, s.logout)
 		return
 	}
@@ -62,7 +64,30 @@ func (s *Server) admit(w *response, r *http.Request, raw http.ResponseWriter) {
 		return
 	}
 	stateOf(r.Context()).principal = principal
+	if r.URL.Path == pathMetrics {
+		s.only(w, r, http.MethodGet, s.metrics)
+		return
+	}
 	s.handler.ServeHTTP(w, r)
+}
+
+// The addresses that the edge itself answers.
+const (
+	pathHealth  = "/healthz"
+	pathReady   = "/readyz"
+	pathLogin   = "/login"
+	pathLogout  = "/logout"
+	pathMetrics = "/metrics"
+)
+
+// metrics serves the figures of the whole host, to who may see all of it.
+func (s *Server) metrics(w http.ResponseWriter, r *http.Request) {
+	if err := access.Authorize(PrincipalOf(r.Context()), access.ReadMetrics, ""); err != nil {
+		WriteProblem(w, r, err)
+		return
+	}
+	w.Header().Set("Cache-Control", "no-store")
+	s.options.Metrics.ServeHTTP(w, r)
 }
 
 // finish ends a request, with what its handler panicked with, if it did.
@@ -71,7 +96,9 @@ func (s *Server) finish(r *http.Request, state *requestState, begun time.Time, c
 		state.stream.close()
 	}
 	answered := caught == nil || s.recovered(r, state, caught)
-	s.log(r, state, time.Since(begun))
+	took := time.Since(begun)
+	s.log(r, state, took)
+	s.options.Observe(exchangeOf(r, state, took, answered))
 	if !answered {
 		panic(http.ErrAbortHandler) // net/http hangs up, and the client sees a cut
 	}
@@ -108,7 +135,7 @@ func (s *Server) fromHere(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// limitBody bounds size and time of the body. When it returns false it has
+// limitBody bounds size and time of the body, and takes none that would grow. When it returns false it has
 // answered.
 func (s *Server) limitBody(w *response, r *http.Request, raw http.ResponseWriter) bool {
 	if r.ContentLength > MaxBody {
@@ -117,6 +144,12 @@ func (s *Server) limitBody(w *response, r *http.Request, raw http.ResponseWriter
 	}
 	if r.ContentLength == 0 {
 		return true
+	}
+	if coding := r.Header.Values("Content-Encoding"); len(coding) > 0 {
+		WriteProblem(w, r, &Problem{
+			HTTPStatus: http.StatusUnsupportedMediaType, Code: CodeBadRequest, Detail: "send the body without a Content-Encoding",
+		})
+		return false
 	}
 	// The raw writer, because only it can tell net/http to hang up on a client
 	// that sends too much.
@@ -128,6 +161,7 @@ func (s *Server) limitBody(w *response, r *http.Request, raw http.ResponseWriter
 
 func (s *Server) only(w http.ResponseWriter, r *http.Request, method string, handle http.HandlerFunc) {
 	if r.Method == method || method == http.MethodGet && r.Method == http.MethodHead {
+		r.Pattern = method + " " + r.URL.Path // one of ours
 		handle(w, r)
 		return
 	}

@@ -1,11 +1,20 @@
 package server
 
-import "net/http"
+import (
+	"net/http"
+	"path"
+	"strings"
+)
 
 // Routes serves a mux, and answers what it has no route for with problem
-// documents where the mux itself would write plain text.
+// documents where the mux itself would write plain text. It sends nobody to
+// another address: a path is what it says, or nothing is there.
 func Routes(mux *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !clean(r.URL.Path) {
+			WriteProblem(w, r, nothingHere())
+			return
+		}
 		fallback, pattern := mux.Handler(r)
 		if pattern != "" {
 			mux.ServeHTTP(w, r)
@@ -19,8 +28,17 @@ func Routes(mux *http.ServeMux) http.Handler {
 			WriteProblem(w, r, methodNotAllowed())
 			return
 		}
-		WriteProblem(w, r, &Problem{HTTPStatus: http.StatusNotFound, Code: CodeNotFound, Detail: "there is nothing at this address"})
+		WriteProblem(w, r, nothingHere())
 	})
+}
+
+// clean reports whether a path has no empty step and none that leads elsewhere.
+func clean(p string) bool {
+	return p == path.Clean(p) || len(p) > 1 && strings.TrimSuffix(p, "/") == path.Clean(p)
+}
+
+func nothingHere() *Problem {
+	return &Problem{HTTPStatus: http.StatusNotFound, Code: CodeNotFound, Detail: "there is nothing at this address"}
 }
 
 func methodNotAllowed() *Problem {

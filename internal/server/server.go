@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -46,6 +47,13 @@ type Options struct {
 	// WriteTimeout is how long a client may take nothing of what is written to it.
 	// Zero: 30 seconds.
 	WriteTimeout time.Duration
+	// Store names the store behind this host, in letters and digits: it makes the name
+	// of the host's cookie its own. Empty: a name that all such hosts share.
+	Store string
+	// Metrics answers GET /metrics, for those who may read it. Nil: nothing is there.
+	Metrics http.Handler
+	// Observe is told of each request once it has ended. Nil: nobody is.
+	Observe func(Exchange)
 	// Random is what request ids begin with. Nil: crypto/rand.
 	Random io.Reader
 }
@@ -72,6 +80,9 @@ func New(handler http.Handler, tokens *access.Store, cookies *access.Cookies, st
 	if err != nil {
 		return nil, err
 	}
+	if strings.ContainsFunc(o.Store, func(c rune) bool { return !isAlphanumeric(c) }) {
+		return nil, fmt.Errorf("store %q: must be letters and digits", o.Store)
+	}
 	ids, err := newRequestIDs(o.Random)
 	if err != nil {
 		return nil, err
@@ -86,8 +97,10 @@ func New(handler http.Handler, tokens *access.Store, cookies *access.Cookies, st
 		IdleTimeout:       idleTimeout,
 		WriteTimeout:      o.WriteTimeout, // until the first write of a response extends it
 		MaxHeaderBytes:    maxHeaderBytes,
-		BaseContext:       baseContext,
-		ErrorLog:          slog.NewLogLogger(o.Logger.Handler(), slog.LevelDebug),
+		// OPTIONS * goes through the edge, as all else does.
+		DisableGeneralOptionsHandler: true,
+		BaseContext:                  baseContext,
+		ErrorLog:                     slog.NewLogLogger(o.Logger.Handler(), slog.LevelDebug),
 	}
 	return s, nil
 }
@@ -99,6 +112,12 @@ func (o Options) withDefaults() Options {
 	if o.Ready == nil {
 		o.Ready = func() string { return "" }
 	}
+	if o.Metrics == nil {
+		o.Metrics = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { WriteProblem(w, r, nothingHere()) })
+	}
+	if o.Observe == nil {
+		o.Observe = func(Exchange) {}
+	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -109,6 +128,10 @@ func (o Options) withDefaults() Options {
 		o.Random = rand.Reader
 	}
 	return o
+}
+
+func isAlphanumeric(c rune) bool {
+	return '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
 }
 
 // Serve answers the connections of a listener until Shutdown, then returns nil.

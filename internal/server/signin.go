@@ -12,8 +12,32 @@ import (
 	"github.com/mahati-host/mahati/internal/access"
 )
 
-// CookieName is the cookie of a browser that has signed in (R30).
-const CookieName = "mahati_session"
+// cookieName names the cookie of a browser that has signed in (R30). Browsers keep one
+// jar for all ports of a machine, so each store has a name of its own; and where there is
+// TLS the prefix has them refuse such a cookie from anywhere but this origin.
+func (s *Server) cookieName(secure bool) string {
+	name := "mahati_session"
+	if s.options.Store != "" {
+		name = "mahati_" + s.options.Store
+	}
+	if secure {
+		name = "__Host-" + name
+	}
+	return name
+}
+
+// secure says whether a browser reaches this host by TLS.
+func (s *Server) secure(r *http.Request) bool { return r.TLS != nil || s.options.BehindProxy }
+
+// cookieOf returns the value of the host's cookie. Of two nobody can tell which was put
+// there by somebody else, so two are none.
+func (s *Server) cookieOf(r *http.Request) (string, bool) {
+	found := r.CookiesNamed(s.cookieName(s.secure(r)))
+	if len(found) != 1 {
+		return "", false
+	}
+	return found[0].Value, true
+}
 
 // authenticate finds out who asks. A token that was sent counts, also where
 // something else would do: whoever sends a limited token wants its limits.
@@ -29,11 +53,11 @@ func (s *Server) authenticate(r *http.Request) (access.Principal, error) {
 	if fromOwner(r.Context()) {
 		return access.Owner(), nil
 	}
-	cookie, err := r.Cookie(CookieName)
-	if err != nil {
+	cookie, ok := s.cookieOf(r)
+	if !ok {
 		return access.Principal{}, fmt.Errorf("no credentials: %w", access.ErrUnauthenticated)
 	}
-	return s.cookies.Authenticate(cookie.Value, now)
+	return s.cookies.Authenticate(cookie, now)
 }
 
 func bearer(header []string) (string, error) {
@@ -80,8 +104,8 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 
 // logout forgets the sign-in, in the browser and here.
 func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
-	if cookie, err := r.Cookie(CookieName); err == nil {
-		s.cookies.End(cookie.Value)
+	if cookie, ok := s.cookieOf(r); ok {
+		s.cookies.End(cookie)
 	}
 	gone := s.cookie(r, "")
 	gone.MaxAge = -1
@@ -92,9 +116,9 @@ func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
 // cookie is out of reach of scripts, of requests that other sites cause, and of
 // plain connections where there are others.
 func (s *Server) cookie(r *http.Request, value string) *http.Cookie {
+	secure := s.secure(r)
 	return &http.Cookie{
-		Name: CookieName, Value: value, Path: "/",
-		HttpOnly: true, SameSite: http.SameSiteStrictMode,
-		Secure: r.TLS != nil || s.options.BehindProxy,
+		Name: s.cookieName(secure), Value: value, Path: "/",
+		HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: secure,
 	}
 }

@@ -16,7 +16,7 @@ func (r *rig) login(body, media string) (answer, *http.Cookie) {
 		q.Header.Set("Content-Type", media)
 	}))
 	for _, cookie := range (&http.Response{Header: got.header}).Cookies() {
-		if cookie.Name == server.CookieName {
+		if strings.HasPrefix(strings.TrimPrefix(cookie.Name, "__Host-"), "mahati_") {
 			return got, cookie
 		}
 	}
@@ -80,6 +80,56 @@ func TestCookieIsSecureBehindAProxy(t *testing.T) {
 	r := start(t, rigOptions{edge: server.Options{BehindProxy: true}}, plain)
 	if _, cookie := r.login(`{"token":"`+r.token+`"}`, "application/json"); cookie == nil || !cookie.Secure {
 		t.Errorf("cookie %+v", cookie)
+	}
+}
+
+// A browser has one jar for all ports of a machine: hosts on it must not share a name.
+// With TLS the browser itself holds the cookie to this origin.
+func TestCookiesAreNamedByTheirStore(t *testing.T) {
+	for _, tt := range []struct {
+		edge server.Options
+		want string
+	}{
+		{server.Options{}, "mahati_session"},
+		{server.Options{Store: "0af3"}, "mahati_0af3"},
+		{server.Options{Store: "0af4"}, "mahati_0af4"},
+		{server.Options{Store: "0af3", BehindProxy: true}, "__Host-mahati_0af3"},
+	} {
+		r := start(t, rigOptions{edge: tt.edge}, plain)
+		got, cookie := r.login(`{"token":"`+r.token+`"}`, "application/json")
+		if cookie == nil || cookie.Name != tt.want || !cookie.HttpOnly || cookie.SameSite != http.SameSiteStrictMode ||
+			cookie.Path != "/" || cookie.Domain != "" || cookie.Secure != tt.edge.BehindProxy {
+			t.Errorf("%+v: got %q, want the name %s", tt.edge, got.header.Get("Set-Cookie"), tt.want)
+			continue
+		}
+		if got := r.do(r.request("GET", "/whoami", "", withCookie(cookie))); got.body != r.tokenID {
+			t.Errorf("%s: %+v", cookie.Name, got)
+		}
+		for _, other := range []string{"mahati_session2", "mahati_0af5", "__Host-mahati_0af4", strings.TrimPrefix(cookie.Name, "__Host-") + "x"} {
+			renamed := &http.Cookie{Name: other, Value: cookie.Value}
+			r.wantProblem(r.do(r.request("GET", "/whoami", "", withCookie(renamed))), 401, "unauthenticated")
+		}
+	}
+	for _, store := range []string{"a b", "a;b", "a=b", "é", "a/b"} {
+		if _, err := server.New(nil, nil, nil, nil, server.Options{Store: store}); err == nil {
+			t.Errorf("store %q makes no name of a cookie, and was taken", store)
+		}
+	}
+}
+
+// Of two cookies of the name one was put there by somebody else, and nobody can tell
+// which: the request is nobody's.
+func TestTwoCookiesAreNone(t *testing.T) {
+	r := start(t, rigOptions{}, plain)
+	_, cookie := r.login(`{"token":"`+r.token+`"}`, "application/json")
+	for _, values := range [][]string{{cookie.Value, "mhc_other"}, {"mhc_other", cookie.Value}, {cookie.Value, cookie.Value}} {
+		got := r.do(r.request("GET", "/whoami", "", func(q *http.Request) {
+			q.Header.Del("Authorization")
+			for _, value := range values {
+				q.AddCookie(&http.Cookie{Name: cookie.Name, Value: value})
+			}
+		}))
+		r.wantProblem(got, 401, "unauthenticated")
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // MaxFrame is the largest frame that is written, in bytes of the whole frame,
@@ -43,6 +44,7 @@ func AppendFrame(dst []byte, id string, data []byte) ([]byte, error) {
 	if size > MaxFrame {
 		return dst, fmt.Errorf("frame of %d bytes, limit %d: %w", size, MaxFrame, ErrFrameTooLarge)
 	}
+	dst = slices.Grow(dst, size)
 	if id != "" {
 		dst = append(dst, "id: "...)
 		dst = append(dst, id...)

@@ -136,7 +136,11 @@ type Redact struct {
 	CommandID          string  `json:"commandId,omitzero"`
 }
 
-// Message sends the command. The Answer's RunID is the run that takes the message.
+// Message sends the command. The Answer's RunID is the run that takes the message: one
+// that starts now, later, or, when it was steered, the active one. A refusal is an
+// [*Error] whose Code is the Answer's status, and the Answer comes with it: so it is for
+// every command here. A command is sent again, under its id, when its answer is lost, at
+// most Options.Attempts times.
 func (c *Client) Message(ctx context.Context, m Message) (Answer, error) {
 	if m.SessionID == "" || m.Content == "" {
 		return Answer{}, missing("send message", "a session id and a content")
@@ -144,7 +148,8 @@ func (c *Client) Message(ctx context.Context, m Message) (Answer, error) {
 	return c.command(ctx, "send message", "message", &m, &m.CommandID)
 }
 
-// StopActiveRoot sends the command.
+// StopActiveRoot sends the command. Accepted means that the stop is a fact; the run ends
+// when its agent has, which a follower sees.
 func (c *Client) StopActiveRoot(ctx context.Context, s StopActiveRoot) (Answer, error) {
 	if s.SessionID == "" {
 		return Answer{}, missing("stop run", "a session id")
@@ -152,7 +157,8 @@ func (c *Client) StopActiveRoot(ctx context.Context, s StopActiveRoot) (Answer, 
 	return c.command(ctx, "stop run", "stop-active-root", &s, &s.CommandID)
 }
 
-// ResolveInterrupt sends the command.
+// ResolveInterrupt sends the command. AlreadyApplied means that the same was decided
+// before; Conflict that something else was, which is the Answer's Decision (R22).
 func (c *Client) ResolveInterrupt(ctx context.Context, r ResolveInterrupt) (Answer, error) {
 	if r.InterruptID == "" || r.Decision == "" {
 		return Answer{}, missing("resolve interrupt", "an interrupt id and a decision")
@@ -160,7 +166,7 @@ func (c *Client) ResolveInterrupt(ctx context.Context, r ResolveInterrupt) (Answ
 	return c.command(ctx, "resolve interrupt", "resolve-interrupt", &r, &r.CommandID)
 }
 
-// Queue sends the command.
+// Queue sends the command: it starts what a stop has parked, or takes a queued run out.
 func (c *Client) Queue(ctx context.Context, q Queue) (Answer, error) {
 	if q.SessionID == "" || q.Action == "" {
 		return Answer{}, missing("move queue", "a session id and an action")
@@ -168,7 +174,7 @@ func (c *Client) Queue(ctx context.Context, q Queue) (Answer, error) {
 	return c.command(ctx, "move queue", "queue", &q, &q.CommandID)
 }
 
-// Redact sends the command.
+// Redact sends the command. It needs the role admin.
 func (c *Client) Redact(ctx context.Context, r Redact) (Answer, error) {
 	if r.SessionID == "" || r.MessageID == "" {
 		return Answer{}, missing("redact message", "a session id and a message id")

@@ -25,6 +25,20 @@
 //		}
 //	}
 //
+// Whatever fails is an [*Error], found with errors.As, and its Action is what to do:
+//
+//   - [Retry]: the same call may succeed later, after RetryAfter. The client has tried
+//     [Options].Attempts times already, and a follower comes back by itself for ever, or
+//     [FollowOptions].MaxAttempts times, so this is seen only when patience is over.
+//   - [Resync]: what the caller holds of the session does not fit this host's store any
+//     more. Drop it and follow from the beginning, without After, State or Epoch.
+//   - [GiveUp]: the same call fails again. Code and Status say why: a token that is not
+//     known (401), a role that is missing (403), nothing of that name (404), gone for good
+//     (410), a conflict (409), a mistake of the caller's (400, 422).
+//
+// To come back later, keep [Follower.Position] and give it to the next follower as After
+// and Epoch.
+//
 // # Invariants
 //
 // A follower's state is what session.State.Apply makes of the facts from the first

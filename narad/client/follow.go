@@ -31,9 +31,11 @@ type FollowOptions struct {
 	// is not known, and the host's is taken.
 	Epoch string
 	// Messages asks for a messages.snapshot before the facts of a session that is
-	// followed from the beginning: a transcript to show at once.
+	// followed from the beginning: a transcript to show at once. It adds nothing to the
+	// state that the facts will not.
 	Messages bool
-	// Watch asks for watch events, Graph for graph records.
+	// Watch asks for watch events, Graph for graph records. Following ends with the code
+	// not_offered at a host that has none.
 	Watch, Graph bool
 	// MaxPending is how many records may be held back: read ahead of history, or waiting
 	// behind a hole. Zero: 256.

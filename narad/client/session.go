@@ -24,22 +24,26 @@ type NewSession struct {
 	ClientExecutorID string `json:"clientExecutorId,omitzero"`
 }
 
-// A Session is a host's summary of a session.
+// A Session is a host's summary of a session. A field that the host leaves out is zero.
 type Session struct {
-	SessionID        string   `json:"sessionId"`
-	WorkspaceID      string   `json:"workspaceId"`
+	SessionID   string `json:"sessionId"`
+	WorkspaceID string `json:"workspaceId"`
+	// State is one of the host's words: of Mahati idle, running, waiting (messages are
+	// queued and nothing moves them) and archived.
 	State            string   `json:"state"`
 	Title            string   `json:"title"`
 	CWD              string   `json:"cwd"`
 	Agent            string   `json:"agent"`
 	ClientExecutorID string   `json:"clientExecutorId"`
 	RequiredProfiles []string `json:"requiredProfiles"`
-	CreatedAt        string   `json:"createdAt"`
-	UpdatedAt        string   `json:"updatedAt"`
-	// CurrentSessionSequence is the head of the session.
-	CurrentSessionSequence int64  `json:"currentSessionSequence"`
-	ActiveRootRunID        string `json:"activeRootRunId"`
-	ActiveWorkflowID       string `json:"activeWorkflowId"`
+	// CreatedAt and UpdatedAt are times as in RFC 3339, in UTC.
+	CreatedAt string `json:"createdAt"`
+	UpdatedAt string `json:"updatedAt"`
+	// CurrentSessionSequence is the sequence of the session's last fact.
+	CurrentSessionSequence int64 `json:"currentSessionSequence"`
+	// The run, or the workflow, that is active; empty where none is.
+	ActiveRootRunID  string `json:"activeRootRunId"`
+	ActiveWorkflowID string `json:"activeWorkflowId"`
 	// Raw is the whole summary as it came, with what this package does not know.
 	Raw narad.Raw `json:"-"`
 }
@@ -56,9 +60,12 @@ func (s *Session) UnmarshalJSON(data []byte) error {
 // SessionQuery selects sessions. The zero value selects those that the host lists by
 // default, in pages of its default size.
 type SessionQuery struct {
-	Limit  int
+	// Limit is the most sessions of a page. Zero: the host's default.
+	Limit int
+	// Cursor is a page's NextCursor. Empty: from the newest on.
 	Cursor string
-	State  string
+	// State selects by [Session.State]. Empty: whatever the host lists by default.
+	State string
 }
 
 // SessionPage is one page of a list of sessions.
@@ -68,7 +75,9 @@ type SessionPage struct {
 	NextCursor string `json:"nextCursor"`
 }
 
-// CreateSession creates a session, or returns the one that already has this id.
+// CreateSession creates a session, or returns the one that already has this id: created
+// tells which. What the host will not have, such as a directory outside of its roots, is
+// an [*Error] with its code and the HTTP status 422.
 func (c *Client) CreateSession(ctx context.Context, n NewSession) (s Session, created bool, err error) {
 	const op = "create session"
 	if n.SessionID == "" {
@@ -99,7 +108,8 @@ func (c *Client) ListSessions(ctx context.Context, q SessionQuery) (page Session
 	return page, c.get(ctx, "list sessions", "/sessions", listQuery(q.Limit, q.Cursor, q.State), &page)
 }
 
-// Sessions goes through all sessions that a query selects, from its cursor on.
+// Sessions goes through all sessions that a query selects, from its cursor on, a page at a
+// time. An error is the last turn.
 func (c *Client) Sessions(ctx context.Context, q SessionQuery) iter.Seq2[Session, error] {
 	return pages(q.Cursor, func(cursor string) ([]Session, string, error) {
 		q.Cursor = cursor

@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mahati-host/mahati/narad"
 	"github.com/mahati-host/mahati/narad/session"
 )
 
@@ -44,18 +43,15 @@ func corpus(n int) [][]byte {
 // prints facts a second. It should not depend on the length (DESIGN §12).
 func BenchmarkReduce(b *testing.B) {
 	for _, n := range []int{5_000, 200_000, 1_000_000} {
-		lines := corpus(n)
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			lines := corpus(n)
+			b.ReportAllocs()
 			var spent time.Duration
 			for b.Loop() {
 				s := session.New(session.Options{Remember: 10_000})
 				start := time.Now()
 				for i, line := range lines {
-					rec, err := narad.Decode(line)
-					if err != nil {
-						b.Fatalf("line %d: %v\n%s", i+1, err, line)
-					}
-					if r := s.Apply(rec); r.Kind != session.Applied {
+					if r := s.ApplyJSON(line, false); r.Kind != session.Applied {
 						b.Fatalf("line %d: %v\n%s", i+1, r, line)
 					}
 				}

@@ -106,7 +106,7 @@ func (s *State) EncodeControl() []byte {
 	}
 	for _, id := range slices.Sorted(maps.Keys(s.workflows)) {
 		w := s.workflows[id]
-		c.Workflows = append(c.Workflows, controlWorkflow{*w, idOf(w.awaiting), w.interrupt})
+		c.Workflows = append(c.Workflows, controlWorkflow{*w, idOf(w.awaiting), s.workflowAsks[id]})
 	}
 	for _, m := range s.messages.order {
 		c.Messages = append(c.Messages, *m)
@@ -171,7 +171,10 @@ func (c *control) restoreWork(s *State) {
 		s.tools[t.ToolCallID] = &t.Tool
 	}
 	for _, w := range c.Workflows {
-		w.Workflow.awaiting, w.Workflow.interrupt = s.interrupts[w.Awaiting], w.Interrupt
+		w.Workflow.awaiting = s.interrupts[w.Awaiting]
+		if w.Interrupt != "" {
+			s.workflowAsks[w.WorkflowID] = w.Interrupt
+		}
 		if w.Workflow.Steps == nil {
 			w.Workflow.Steps = map[string]Step{}
 		}

@@ -44,7 +44,7 @@ func (s *State) guardPause(rec narad.Authority, e *narad.Event, strict bool) Cod
 
 // guardWorkflowOpen demands that the workflow that an event names is there and open.
 func (s *State) guardWorkflowOpen(rec narad.Authority, e *narad.Event) Code {
-	if e.WorkflowID == "" || rec.Type() == narad.TypeWorkflowStarted {
+	if e.WorkflowID == "" || rec.Type() == narad.TypeWorkflowStarted || !s.knowsWorkflows() {
 		return ""
 	}
 	switch w := s.workflows[e.WorkflowID]; {

@@ -66,12 +66,14 @@ func (s *State) guardInterruptRequested(i *narad.InterruptRequested, strict bool
 func (s *State) openInterrupt(i *narad.InterruptRequested) (string, Code) {
 	if i.Scope == narad.ScopeWorkflow {
 		switch w := s.workflows[i.WorkflowID]; {
+		case !s.knowsWorkflows():
+			return s.workflowAsks[i.WorkflowID], ""
 		case w == nil:
 			return "", WorkflowNotStarted
 		case w.State != Running:
 			return "", WorkflowNotRunning
 		default:
-			return w.interrupt, ""
+			return s.workflowAsks[i.WorkflowID], ""
 		}
 	}
 	switch run := s.runs[i.RunID]; {
@@ -97,8 +99,10 @@ func (s *State) interruptRequested(i *narad.InterruptRequested) {
 	}
 	s.interrupts[i.InterruptID] = asked
 	if scope == narad.ScopeWorkflow {
-		w := s.workflows[i.WorkflowID]
-		w.interrupt, w.awaiting = i.InterruptID, asked
+		s.workflowAsks[i.WorkflowID] = i.InterruptID
+		if w := s.workflows[i.WorkflowID]; w != nil {
+			w.awaiting = asked
+		}
 		return
 	}
 	run := s.runs[i.RunID]
@@ -206,8 +210,8 @@ func (s *State) interruptResolved(i *narad.InterruptResolved) {
 	if run := s.runs[asked.RunID]; run != nil && run.interrupt == asked.InterruptID {
 		run.interrupt = ""
 	}
-	if w := s.workflows[asked.WorkflowID]; w != nil && w.interrupt == asked.InterruptID {
-		w.interrupt = ""
+	if s.workflowAsks[asked.WorkflowID] == asked.InterruptID {
+		delete(s.workflowAsks, asked.WorkflowID)
 	}
 	if s.opt.NoDisplay {
 		delete(s.interrupts, i.InterruptID)

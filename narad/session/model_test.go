@@ -31,6 +31,7 @@ func rounds(t *testing.T) int64 {
 var profileSets = []narad.Profile{
 	0, 0, 0,
 	narad.Conversation | narad.Graph,
+	narad.Workflow,
 	narad.Workflow | narad.Extensions,
 	narad.AllProfiles,
 	narad.Progress | narad.StateProfile | narad.Workspace,
@@ -129,6 +130,31 @@ func story(lines [][]byte) string {
 		lines = lines[len(lines)-enough:]
 	}
 	return string(bytes.Join(lines, []byte("\n")))
+}
+
+// What a host may append is never refused, whatever a reader has not negotiated: a rule
+// about something that the reader cannot know is not kept by it.
+func TestNoProfileIsMissed(t *testing.T) {
+	for seed := range 12 * rounds(t) {
+		rng := rand.New(rand.NewSource(seed))
+		without := narad.Profile(1 << (seed % 12))
+		if seed >= 12 {
+			without |= narad.Profile(rng.Intn(int(narad.AllProfiles) + 1))
+		}
+		lines := sessiontest.Trace(rng, 80)
+		if bytes.Contains(lines[0], []byte(`"messages.snapshot"`)) {
+			without &^= narad.Conversation // who does not see what the snapshot covers has a gap there
+		}
+		for _, strict := range []bool{true, false} {
+			state := comparison{strict: strict, without: without}.state()
+			for i, line := range lines {
+				if r := state.ApplyJSON(line, strict); r.Refused() {
+					t.Fatalf("seed %d, strict %v, without %v, line %d: got %v %s (%s), want no refusal\n%s",
+						seed, strict, without.IDs(), i+1, r.Kind, r.Code, r.Detail, story(lines[:i+1]))
+				}
+			}
+		}
+	}
 }
 
 // A state that has applied a beginning and then the rest, with its snapshot taken in

@@ -145,7 +145,7 @@ func (s *State) runStarted(r *narad.RunStarted) {
 	if r.RunID == r.RootRunID {
 		s.activeRoot = r.RunID
 	}
-	if r.WorkflowID != "" {
+	if r.WorkflowID != "" && s.knowsWorkflows() {
 		s.activeWorkflow = r.WorkflowID
 	}
 	if parent := s.runs[r.ParentRunID]; parent != nil {

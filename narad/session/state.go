@@ -14,7 +14,8 @@ const RememberAll = -1
 type Options struct {
 	// SessionID is the session to follow; empty means that of the first event.
 	SessionID string
-	// Without holds the profiles that were not negotiated.
+	// Without holds the profiles that were not negotiated. What their events would
+	// tell is not known, and no rule about it is kept.
 	Without narad.Profile
 	// NoDisplay keeps open work alone: what is closed, and all text, is forgotten.
 	// Rules about closed things (that an id is fresh, that a patch applies) are then
@@ -29,6 +30,7 @@ type Options struct {
 // State is the state of one session. It must be made by [New].
 type State struct {
 	opt       Options
+	reader    *narad.Reader // of ApplyJSON
 	sessionID string
 	last      int64
 	gap       bool
@@ -44,6 +46,7 @@ type State struct {
 	tools          map[string]*Tool
 	interrupts     map[string]*Interrupt
 	workflows      map[string]*Workflow
+	workflowAsks   map[string]string // the open interrupt of workflow scope, by workflow
 	workflowLast   map[string]int64
 
 	messages    transcript
@@ -62,7 +65,8 @@ func New(opt Options) *State {
 		opt: opt, sessionID: opt.SessionID, seen: newMemory(opt.Remember),
 		trees: map[string]*tree{}, runs: map[string]*Run{}, tools: map[string]*Tool{},
 		interrupts: map[string]*Interrupt{}, workflows: map[string]*Workflow{},
-		workflowLast: map[string]int64{}, messages: newTranscript(), reasoning: newThoughts(),
+		workflowAsks: map[string]string{}, workflowLast: map[string]int64{},
+		messages: newTranscript(), reasoning: newThoughts(),
 		attachments: map[string]*Material{}, artifacts: map[string]*Material{},
 		scoped: map[scopeKey]*scopedState{}, views: map[string]*view{},
 		progress: map[string]*activities{}, revisions: newRevisions(),
@@ -112,7 +116,11 @@ func (s *State) Check(rec narad.Record) Result {
 
 // ApplyJSON decodes a record and takes it: as Admit does if strict, else as Apply.
 func (s *State) ApplyJSON(data []byte, strict bool) Result {
-	rec, err := narad.Decoder{Strict: strict, Without: s.opt.Without}.Decode(data)
+	if s.reader == nil {
+		s.reader = new(narad.Reader)
+	}
+	s.reader.Decoder = narad.Decoder{Strict: strict, Without: s.opt.Without}
+	rec, err := s.reader.Decode(data)
 	if err != nil {
 		return malformed(err)
 	}
@@ -148,7 +156,9 @@ func (s *State) takeGraph(rec narad.Record) Result {
 	return result(Ignored, GraphNotReduced)
 }
 
-func (s *State) skips(rec narad.Record) bool { return rec.Type().Profile()&s.opt.Without != 0 }
+func (s *State) skips(rec narad.Record) bool {
+	return s.opt.Without != 0 && rec.Type().Profile()&s.opt.Without != 0
+}
 
 // takeAuthority judges an event and performs what the judgement says.
 func (s *State) takeAuthority(rec narad.Authority, strict bool) Result {

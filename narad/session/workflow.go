@@ -13,8 +13,7 @@ type Workflow struct {
 	Steps           map[string]Step `json:"steps,omitempty"`
 	Transitions     []Transition    `json:"transitions,omitempty"`
 
-	awaiting  *Interrupt // the next event of the workflow must be its pause
-	interrupt string     // the open interrupt of workflow scope
+	awaiting *Interrupt // the next event of the workflow must be its pause
 }
 
 func (w *Workflow) ended() bool { return w.State.Ended() }
@@ -44,6 +43,10 @@ type Transition struct {
 	WorkflowSequence int64   `json:"workflowSequence"`
 }
 
+// knowsWorkflows reports whether workflow events are taken. Runs and interrupts are of
+// the core and name workflows all the same.
+func (s *State) knowsWorkflows() bool { return s.opt.Without&narad.Workflow == 0 }
+
 // guardWorkflow applies the rules of workflows. The second result is false for an
 // event of another profile.
 func (s *State) guardWorkflow(rec narad.Authority, strict bool) (Code, bool) {
@@ -54,7 +57,7 @@ func (s *State) guardWorkflow(rec narad.Authority, strict bool) (Code, bool) {
 	case *narad.WorkflowPaused:
 		return guardWorkflowPaused(w, r, strict), true
 	case *narad.WorkflowResumed:
-		return guardWorkflowResumed(w, r, strict), true
+		return s.guardWorkflowResumed(w, r, strict), true
 	case *narad.WorkflowStep:
 		return guardStep(w, r, strict), true
 	case *narad.WorkflowEdgeTaken:
@@ -87,7 +90,7 @@ func guardWorkflowPaused(w *Workflow, r *narad.WorkflowPaused, strict bool) Code
 	return ""
 }
 
-func guardWorkflowResumed(w *Workflow, r *narad.WorkflowResumed, strict bool) Code {
+func (s *State) guardWorkflowResumed(w *Workflow, r *narad.WorkflowResumed, strict bool) Code {
 	switch {
 	case w == nil:
 		return WorkflowNotStarted
@@ -95,7 +98,7 @@ func guardWorkflowResumed(w *Workflow, r *narad.WorkflowResumed, strict bool) Co
 		return WorkflowNotPaused
 	case w.OpenWaitID != r.WaitID:
 		return WaitMismatch
-	case strict && w.interrupt != "":
+	case strict && s.workflowAsks[r.WorkflowID] != "":
 		return OpenInterrupt
 	}
 	return ""
@@ -104,6 +107,9 @@ func guardWorkflowResumed(w *Workflow, r *narad.WorkflowResumed, strict bool) Co
 func guardStep(w *Workflow, r *narad.WorkflowStep, strict bool) Code {
 	if !strict {
 		return ""
+	}
+	if w == nil {
+		return WorkflowNotStarted
 	}
 	running := w.Steps[r.NodeID].Status == stepRunning
 	switch {
@@ -134,7 +140,7 @@ func (s *State) guardWorkflowEnded(w *Workflow, strict bool) Code {
 	if r := s.runs[s.activeRoot]; r != nil && r.WorkflowID == w.WorkflowID {
 		return OpenRun
 	}
-	if w.interrupt != "" {
+	if s.workflowAsks[w.WorkflowID] != "" {
 		return OpenInterrupt
 	}
 	return ""
@@ -226,6 +232,7 @@ func (s *State) workflowEnded(w *Workflow, r *narad.WorkflowEnded) {
 	w.State, w.OpenWaitID, w.OpenInterruptID = workflowEnd[r.Kind], "", ""
 	if s.opt.NoDisplay {
 		delete(s.workflows, r.WorkflowID)
+		delete(s.workflowAsks, r.WorkflowID)
 		delete(s.workflowLast, r.WorkflowID)
 		delete(s.scoped, scopeKey{narad.ScopeWorkflow, r.WorkflowID, ""})
 	}

@@ -1,6 +1,7 @@
 package agents_test
 
 import (
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -69,6 +70,27 @@ var publics = []public{
 		name: "@agentclientprotocol/claude-agent-acp", program: "claude-agent-acp", home: none, work: none,
 		env: func(_, url string) []string {
 			return []string{"ANTHROPIC_API_KEY=none-needed", "ANTHROPIC_BASE_URL=" + url, "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "IS_SANDBOX=1"}
+		},
+	},
+	{
+		name: "@agentclientprotocol/codex-acp", program: "codex-acp", work: none,
+		env: func(_, _ string) []string {
+			return []string{"OPENAI_API_KEY=none-needed", "NO_BROWSER=1", "INITIAL_AGENT_MODE=read-only"}
+		},
+		home: func(url string) map[string]string {
+			return map[string]string{".codex/config.toml": fmt.Sprintf(`
+model = "scripted"
+model_provider = "local"
+approval_policy = "on-request"
+sandbox_mode = "read-only"
+[model_providers.local]
+name = "Local"
+base_url = %q
+wire_api = "responses"
+env_key = "OPENAI_API_KEY"
+[analytics]
+enabled = false
+`, url+"/v1")}
 		},
 	},
 }
@@ -247,7 +269,11 @@ func (p *public) loaded(t *testing.T, program string) {
 	}
 	ref := s.Remembered()
 	s.agent = s.Open(s.kind)
+	told := strings.Count(s.said(), lastWords)
 	e := wait(t, s.Start(s.agent, "And again."))
+	if got := strings.Count(s.said(), lastWords) - told; got > 1 {
+		t.Errorf("the second run says its last words %d times: the history is told as its own", got)
+	}
 	t.Logf("loaded the session: %t; ending: %+v", s.Remembered() == ref, e)
 	if e.Outcome == agent.Failed {
 		t.Errorf("got %+v, want the next run to work", e)

@@ -13,8 +13,8 @@ import (
 )
 
 // model is an endpoint that plays a model: asked with tools it calls the shell once, and
-// when it is told the outcome it is done. It speaks the chat API of OpenAI, that of
-// Gemini and that of Anthropic.
+// when it is told the outcome it is done. It speaks the chat and the Responses API of OpenAI,
+// that of Gemini and that of Anthropic.
 type model struct {
 	*httptest.Server
 	command string
@@ -52,6 +52,8 @@ func (m *model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		m.openAI(w, r, body)
 	case strings.Contains(r.URL.Path, "GenerateContent"), strings.Contains(r.URL.Path, "generateContent"):
 		m.gemini(w, r, body)
+	case strings.HasSuffix(r.URL.Path, "/responses"):
+		m.responses(w, r, body)
 	case strings.HasSuffix(r.URL.Path, "/v1/messages"):
 		m.anthropic(w, r, body)
 	default:
@@ -60,7 +62,7 @@ func (m *model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // shells are the names under which agents offer a shell.
-var shells = []string{"bash", "run_shell_command", "Bash", "shell"}
+var shells = []string{"bash", "run_shell_command", "Bash", "exec_command", "shell"}
 
 func pick(names []string) string {
 	for _, shell := range shells {
@@ -77,8 +79,11 @@ func pick(names []string) string {
 // others demand.
 func (m *model) arguments(shell string) string {
 	args := object{"command": m.command, "description": "Makes a file"}
-	if shell == "run_shell_command" {
+	switch shell {
+	case "run_shell_command":
 		args["is_background"] = false
+	case "exec_command": // codex asks where the model does
+		args = object{"cmd": m.command, "sandbox_permissions": "require_escalated", "justification": "Makes a file"}
 	}
 	return string(encode(args))
 }

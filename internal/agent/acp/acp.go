@@ -29,10 +29,15 @@ type Options struct {
 	// PassEnv names variables of the host that are passed on besides the usual few:
 	// PATH, HOME, USER, SHELL, TERM, LANG, TMPDIR and XDG_*.
 	PassEnv []string
-	// MCPServers are servers that the agent shall connect to; nil: none.
+	// MCPServers are servers of the Model Context Protocol that the agent is told of when
+	// a session is made or loaded; nil: none. Each has exactly one transport: every agent
+	// takes Stdio, and a run fails whose agent does not say that it takes another. Their
+	// arguments, variables and headers are kept out of the log.
 	MCPServers []wire.McpServer
 	// AuthMethod is the agent's id of the way to sign in that is used when it asks for
-	// one; empty: the run fails with the code agent_auth_required.
+	// one, as it lists them in its answer to initialize; empty: a run whose agent asks
+	// fails with the code agent_auth_required. The agent must be able to do it without a
+	// person, by a key in its environment.
 	AuthMethod string
 	// Version is the host's, as it is told to the agent; empty: "0".
 	Version string
@@ -75,6 +80,11 @@ func (o *Options) validate() error {
 		return errors.New("it has no command")
 	case o.Dir != "" && !filepath.IsAbs(o.Dir):
 		return errors.New("its directory is not absolute")
+	}
+	for _, m := range o.MCPServers {
+		if !oneTransport(m) {
+			return errors.New("an MCP server has not exactly one transport of stdio, http and sse")
+		}
 	}
 	for _, v := range o.Env {
 		if name, _, ok := strings.Cut(v, "="); !ok || name == "" {

@@ -24,13 +24,12 @@ const (
 
 // child is a running agent with everything it starts.
 type child struct {
-	cmd    *exec.Cmd
-	id     agent.Process
+	group  *process.Group
+	dir    string
 	in     *os.File // to it
 	out    *os.File // from it
 	stderr *os.File // its own log
 	logged chan struct{}
-	exited chan struct{} // closed when the agent itself has ended
 	once   sync.Once
 	err    error // of the end
 }
@@ -41,29 +40,24 @@ func startChild(opt *Options, about agent.Session) (*child, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &child{logged: make(chan struct{}), exited: make(chan struct{})}
-	var ends pipes
-	defer ends.closeTheirs()
-	theirIn := ends.to(&c.in)
-	theirOut := ends.from(&c.out)
-	theirErr := ends.from(&c.stderr)
-	if ends.err != nil {
-		return nil, unavailable("The agent cannot be started.", ends.err)
-	}
-	c.cmd = exec.Command(opt.Command[0], opt.Command[1:]...)
-	c.cmd.Dir, c.cmd.Env = dir, opt.environment(about.ID)
-	c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = theirIn, theirOut, theirErr
-	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := c.cmd.Start(); err != nil {
-		ends.closeOurs()
-		return nil, notStarted(err)
-	}
-	if c.id, err = process.Identify(c.cmd.Process.Pid); err != nil {
-		_ = syscall.Kill(-c.cmd.Process.Pid, syscall.SIGKILL)
-		_ = c.cmd.Wait()
-		ends.closeOurs()
+	c := &child{dir: dir, logged: make(chan struct{})}
+	cmd := exec.Command(opt.Command[0], opt.Command[1:]...)
+	cmd.Dir, cmd.Env = dir, opt.environment()
+	var pipes process.Pipes
+	var theirIn, theirOut, theirErr *os.File
+	c.in, theirIn = pipes.To()
+	c.out, theirOut = pipes.From()
+	c.stderr, theirErr = pipes.From()
+	if err := pipes.Err(); err != nil {
+		pipes.Close()
 		return nil, unavailable("The agent cannot be started.", err)
 	}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = theirIn, theirOut, theirErr
+	if c.group, err = process.Start(cmd, about.ID); err != nil {
+		pipes.Close()
+		return nil, notStarted(err)
+	}
+	pipes.Started()
 	go c.wait()
 	go c.follow(newStderr(opt))
 	return c, nil
@@ -84,56 +78,9 @@ func (o *Options) directory(about agent.Session) (string, error) {
 	return dir, nil
 }
 
-// pipes are the ends of pipes to a child that is being started.
-type pipes struct {
-	ours, theirs []*os.File
-	err          error
-}
-
-func (p *pipes) open() (r, w *os.File) {
-	if p.err == nil {
-		r, w, p.err = os.Pipe()
-	}
-	return r, w
-}
-
-// to makes a pipe that the child reads; from one that it writes.
-func (p *pipes) to(ours **os.File) *os.File {
-	r, w := p.open()
-	*ours = w
-	return p.keep(w, r)
-}
-
-func (p *pipes) from(ours **os.File) *os.File {
-	r, w := p.open()
-	*ours = r
-	return p.keep(r, w)
-}
-
-func (p *pipes) keep(ours, theirs *os.File) *os.File {
-	p.ours, p.theirs = append(p.ours, ours), append(p.theirs, theirs)
-	return theirs
-}
-
-func (p *pipes) closeTheirs() {
-	for _, f := range p.theirs {
-		f.Close() // nil is refused, and that is all
-	}
-	if p.err != nil {
-		p.closeOurs()
-	}
-}
-
-func (p *pipes) closeOurs() {
-	for _, f := range p.ours {
-		f.Close()
-	}
-}
-
-// wait reaps the agent.
+// wait bounds how long the agent's log is read once it has ended.
 func (c *child) wait() {
-	_ = c.cmd.Wait() // its state says it
-	close(c.exited)
+	<-c.group.Exited()
 	_ = c.stderr.SetReadDeadline(time.Now().Add(lastWords))
 }
 
@@ -149,7 +96,7 @@ func (c *child) await() {
 	t := time.NewTimer(lastWords)
 	defer t.Stop()
 	select {
-	case <-c.exited:
+	case <-c.group.Exited():
 	case <-t.C:
 	}
 }
@@ -160,17 +107,9 @@ func (c *child) end() error {
 	c.once.Do(func() {
 		c.in.Close()
 		c.await() // many agents save their session at the end of their input
-		select {
-		case <-c.exited:
-			// Its number is not another's yet, and the group was ours a moment ago.
-			_ = syscall.Kill(-c.cmd.Process.Pid, syscall.SIGKILL)
-		default:
-		}
 		ctx, cancel := context.WithTimeout(context.Background(), killTime)
 		defer cancel()
-		if c.err = process.KillGroup(ctx, c.id); c.err == nil {
-			<-c.exited
-		}
+		c.err = c.group.End(ctx)
 		_ = c.out.SetReadDeadline(time.Now().Add(lastWords))
 	})
 	return c.err
@@ -179,13 +118,13 @@ func (c *child) end() error {
 // status says how the agent ended by itself, before end was called.
 func (c *child) status() string {
 	select {
-	case <-c.exited:
+	case <-c.group.Exited():
 	default:
 		return "it closed its output"
 	}
-	state, ok := c.cmd.ProcessState.Sys().(syscall.WaitStatus)
-	if ok && state.Signaled() {
-		return "signal " + state.Signal().String()
+	state := c.group.State()
+	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return "signal " + status.Signal().String()
 	}
-	return fmt.Sprintf("exit status %d", c.cmd.ProcessState.ExitCode())
+	return fmt.Sprintf("exit status %d", state.ExitCode())
 }

@@ -61,6 +61,7 @@ const (
 	codeNoMethod  = -32601
 	codeBadParams = -32602
 	codeSignIn    = -32000
+	codeCancelled = -32800
 )
 
 // reply is the answer to a request, or why there is none.

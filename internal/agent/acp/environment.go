@@ -4,16 +4,14 @@ import (
 	"os"
 	"slices"
 	"strings"
-
-	"github.com/mahati-host/mahati/internal/agent/process"
 )
 
 // usual are the variables that every agent gets of the host's environment; those that
 // begin with XDG_ come in addition. None of them holds a secret.
 var usual = []string{"PATH", "HOME", "USER", "SHELL", "TERM", "LANG", "TMPDIR"}
 
-// environment returns what an agent of a session sees.
-func (o *Options) environment(sessionID string) []string {
+// environment returns what an agent sees.
+func (o *Options) environment() []string {
 	var env []string
 	for _, v := range os.Environ() {
 		name, _, _ := strings.Cut(v, "=")
@@ -21,11 +19,11 @@ func (o *Options) environment(sessionID string) []string {
 			env = append(env, v)
 		}
 	}
-	return append(append(env, o.Env...), process.Mark+"="+sessionID)
+	return append(env, o.Env...)
 }
 
-// secrets returns the values that must not be seen in a log: those of variables that
-// are configured, and the arguments of the command.
+// secrets returns the values that must not be seen in a log: those of variables and
+// servers that are configured, and the arguments of the command.
 func (o *Options) secrets() []string {
 	const shortest = 6 // what is shorter says nothing, and stands in too much else
 	var list []string
@@ -40,6 +38,11 @@ func (o *Options) secrets() []string {
 	for _, v := range o.Env {
 		_, value, _ := strings.Cut(v, "=")
 		add(value)
+	}
+	for _, m := range o.MCPServers {
+		for _, value := range secretsOf(m) {
+			add(value)
+		}
 	}
 	for _, word := range o.Command[1:] {
 		_, value, _ := strings.Cut(word, "=")

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	wire "github.com/coder/acp-go-sdk"
 	"github.com/mahati-host/mahati/internal/agent"
 	"github.com/mahati-host/mahati/internal/agent/acp"
 	"github.com/mahati-host/mahati/internal/agent/acp/acptest"
@@ -62,6 +63,7 @@ func TestOptionsAreChecked(t *testing.T) {
 		"no command":         {Name: "x"},
 		"an empty program":   {Name: "x", Command: []string{""}},
 		"relative directory": {Name: "x", Command: []string{"x"}, Dir: "here"},
+		"no transport":       {Name: "x", Command: []string{"x"}, MCPServers: []wire.McpServer{{}}},
 		"no variable":        {Name: "x", Command: []string{"x"}, Env: []string{"SECRET"}},
 	} {
 		if _, err := acp.New(opt); err == nil || strings.Contains(err.Error(), "SECRET") {
@@ -98,6 +100,7 @@ func TestGreetingThatIsNoMessage(t *testing.T) {
 func TestSessionIsLoaded(t *testing.T) {
 	for _, c := range []struct{ name, word, lost string }{
 		{"loads", "load", ""},
+		{"tells the history late", "load=late", ""},
 		{"cannot load", "", `acp.session.fresh {"reason":"unsupported"}`},
 		{"refuses", "load=refuse", `acp.session.fresh {"reason":"refused"}`},
 	} {
@@ -303,6 +306,40 @@ func TestAgentsLog(t *testing.T) {
 	}
 	if n := strings.Count(log, "agent's log"); n > 1001 || n < 900 {
 		t.Errorf("got %d lines, want them to be bounded", n)
+	}
+}
+
+// An agent is told of the servers that are configured, and what is secret of them is in
+// no log. One that cannot reach them is not used without them.
+func TestMCPServers(t *testing.T) {
+	servers := []wire.McpServer{
+		{Stdio: &wire.McpServerStdio{
+			Name: "files", Command: "serve-files", Args: []string{"--key=marker-argument"},
+			Env: []wire.EnvVariable{{Name: "KEY", Value: "marker-variable"}},
+		}},
+		{Http: &wire.McpServerHttpInline{
+			Name: "web", Type: "http", Url: "https://mcp.test/", Headers: []wire.HttpHeader{{Name: "Authorization", Value: "marker-header"}},
+		}},
+	}
+	s := setWith(t, agenttest.Options{}, acp.Options{Command: acptest.Command("mcp=http"), MCPServers: servers})
+	if e := s.Do(s.agent, "servers"); e.Outcome != agent.Finished {
+		t.Errorf("got %+v, want a run that finishes", e)
+	}
+	if err := s.agent.Close(); err != nil {
+		t.Fatal(err)
+	}
+	log := s.log.String()
+	for _, want := range []string{"serve-files", "files", "mcp.test"} {
+		if !strings.Contains(log, want) {
+			t.Errorf("the agent was not told of %s:\n%s", want, short(log))
+		}
+	}
+	if strings.Contains(log, "marker-") {
+		t.Errorf("the log shows a secret of a server:\n%s", short(log))
+	}
+	deaf := setWith(t, agenttest.Options{}, acp.Options{Command: acptest.Command(), MCPServers: servers})
+	if e := deaf.Do(deaf.agent, "say hi"); e.Outcome != agent.Failed || e.Code != "agent_unavailable" {
+		t.Errorf("an agent that reaches no server over HTTP: got %+v", e)
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	wire "github.com/coder/acp-go-sdk"
 	"github.com/mahati-host/mahati/internal/agent"
@@ -24,8 +26,9 @@ type peer struct {
 	err   error         // of its end, readable when it is gone
 	exit  string        // how it ended by itself, readable when it is gone
 
-	loads     bool     // it can load sessions
-	methods   []string // its ways to sign in
+	aside     atomic.Int64 // how many messages came outside of a turn
+	loads     bool         // it can load sessions
+	methods   []string     // its ways to sign in
 	sessionID string
 
 	mu    sync.Mutex
@@ -47,7 +50,7 @@ func (p *peer) watch() {
 	defer close(p.gone)
 	select {
 	case <-p.quit:
-	case <-p.child.exited:
+	case <-p.child.group.Exited():
 	case <-p.conn.broken:
 		if errors.Is(p.conn.why(), errEnd) {
 			p.child.await() // its status says more than the end of its output
@@ -74,7 +77,7 @@ func (p *peer) own(ctx context.Context) error {
 	if p.about.Own == nil {
 		return nil
 	}
-	if err := p.about.Own(ctx, p.child.id); err != nil {
+	if err := p.about.Own(ctx, p.child.group.ID); err != nil {
 		return fmt.Errorf("record the agent's process: %w", err)
 	}
 	p.mu.Lock()
@@ -91,7 +94,7 @@ func (p *peer) disown() {
 	if !owned || p.err != nil || p.about.Disown == nil {
 		return
 	}
-	if err := p.about.Disown(context.Background(), p.child.id); err != nil {
+	if err := p.about.Disown(context.Background(), p.child.group.ID); err != nil {
 		p.opt.Logger.Warn("forget the agent's process", "session", p.about.ID, "error", err)
 	}
 }
@@ -119,7 +122,8 @@ func (p *peer) initialize(ctx context.Context) error {
 	var answer struct {
 		ProtocolVersion int `json:"protocolVersion"`
 		Capabilities    struct {
-			LoadSession bool `json:"loadSession"`
+			LoadSession bool       `json:"loadSession"`
+			MCP         transports `json:"mcpCapabilities"`
 		} `json:"agentCapabilities"`
 		AuthMethods []struct {
 			ID string `json:"id"`
@@ -131,6 +135,9 @@ func (p *peer) initialize(ctx context.Context) error {
 	if answer.ProtocolVersion != wire.ProtocolVersionNumber {
 		return unavailable(fmt.Sprintf("The agent speaks version %d of the protocol, not %d.",
 			answer.ProtocolVersion, wire.ProtocolVersionNumber), nil)
+	}
+	if !answer.Capabilities.MCP.reach(p.opt.MCPServers) {
+		return unavailable("The agent cannot connect to an MCP server by its URL.", nil)
 	}
 	p.loads = answer.Capabilities.LoadSession
 	for _, m := range answer.AuthMethods {
@@ -164,7 +171,7 @@ func (p *peer) enter(ctx context.Context, ref string) (lost string, err error) {
 }
 
 func (p *peer) load(ctx context.Context, ref string) error {
-	ask := wire.LoadSessionRequest{SessionId: wire.SessionId(ref), Cwd: p.child.cmd.Dir, McpServers: p.opt.MCPServers}
+	ask := wire.LoadSessionRequest{SessionId: wire.SessionId(ref), Cwd: p.child.dir, McpServers: p.opt.MCPServers}
 	err := p.signedIn(ctx, func() error {
 		return p.conn.ask(ctx, wire.AgentMethodSessionLoad, ask, new(json.RawMessage))
 	})
@@ -172,11 +179,42 @@ func (p *peer) load(ctx context.Context, ref string) error {
 		return fmt.Errorf("load a session: %w", err)
 	}
 	p.sessionID = ref
+	return p.settle(ctx)
+}
+
+const (
+	replayPause = 500 * time.Millisecond // without a message: the history is told
+	replayTime  = 10 * time.Second       // an agent that never pauses is prompted all the same
+)
+
+// settle waits until an agent has told the history of a session that it loaded. By the
+// protocol it has when it answers; gemini-cli begins then, and what it tells would be
+// taken for the next turn (R17).
+func (p *peer) settle(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, replayTime, errSettled)
+	defer cancel()
+	ticker := time.NewTicker(replayPause)
+	defer ticker.Stop()
+	for before := int64(-1); before != p.aside.Load(); {
+		before = p.aside.Load()
+		select {
+		case <-ticker.C:
+		case <-p.conn.broken:
+			return p.conn.why()
+		case <-ctx.Done():
+			if err := context.Cause(ctx); !errors.Is(err, errSettled) {
+				return err
+			}
+			return nil
+		}
+	}
 	return nil
 }
 
+var errSettled = errors.New("the history is told for long enough")
+
 func (p *peer) create(ctx context.Context) error {
-	ask := wire.NewSessionRequest{Cwd: p.child.cmd.Dir, McpServers: p.opt.MCPServers}
+	ask := wire.NewSessionRequest{Cwd: p.child.dir, McpServers: p.opt.MCPServers}
 	var answer struct {
 		SessionID string `json:"sessionId"`
 	}
@@ -211,6 +249,9 @@ func (p *peer) signedIn(ctx context.Context, do func() error) error {
 	return do()
 }
 
+// provider is who runs the model of an agent, as far as anybody can tell (R42).
+const provider = "acp"
+
 // prompt performs one turn.
 func (p *peer) prompt(ctx, life context.Context, h agent.Handle) agent.Ending {
 	t := newTurn(ctx, life, p, h)
@@ -220,6 +261,8 @@ func (p *peer) prompt(ctx, life context.Context, h agent.Handle) agent.Ending {
 		SessionId: wire.SessionId(p.sessionID),
 		Prompt:    []wire.ContentBlock{wire.TextBlock(h.Info().Prompt.Content)},
 	}
+	// The protocol tells nothing of models: the agent counts as one (R42).
+	t.took(t.root, h.Round(t.record, agent.Round{Provider: provider, Model: p.opt.Name}))
 	answered := make(chan reply, 1)
 	err := p.conn.call(wire.AgentMethodSessionPrompt, ask, func(r reply) {
 		p.enterTurn(nil) // nothing after the answer belongs to the turn
@@ -267,7 +310,13 @@ func (p *peer) currentTurn() *turn {
 // notification implements handler; so does request.
 func (p *peer) notification(method string, params json.RawMessage) error {
 	t := p.currentTurn()
-	if method != wire.ClientMethodSessionUpdate || t == nil {
+	switch {
+	case t == nil:
+		p.aside.Add(1)
+		return nil
+	case method == methodCancelRequest:
+		return t.cancelled(params)
+	case method != wire.ClientMethodSessionUpdate:
 		return nil
 	}
 	var n notice
@@ -279,6 +328,10 @@ func (p *peer) notification(method string, params json.RawMessage) error {
 	}
 	return t.update(&n.Update)
 }
+
+// methodCancelRequest takes a request back. The protocol's first version does not list
+// it yet; agents send it.
+const methodCancelRequest = "$/cancel_request"
 
 // An answer that cannot be sent breaks the connection, and whoever waits for the agent
 // learns of that.

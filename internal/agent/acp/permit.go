@@ -1,6 +1,8 @@
 package acp
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -10,34 +12,129 @@ import (
 	"github.com/mahati-host/mahati/narad"
 )
 
-// permit asks for a permission. The call is announced before the next line is read; the
-// answer is waited for aside.
+// Why a permission expires that nobody decided.
+const (
+	withdrawn = "withdrawn"  // the agent took its request back
+	turnOver  = "turn_ended" // it ended the turn without an answer
+	agentGone = "agent_gone" // there is nobody to answer any more
+)
+
+// asking is a permission that waits for a person.
+type asking struct {
+	id        json.RawMessage // of the request
+	ctx       context.Context // ends with the request or with what it waits for
+	cancel    context.CancelFunc
+	withdrawn bool // guarded by turn.mu
+}
+
+// permit asks for a permission. The call is announced, and the question recorded, before
+// the next line is read; the answer is waited for aside.
 func (t *turn) permit(id json.RawMessage, r *request) {
 	tool := t.gated(r)
-	if tool == nil || !t.mayAsk() {
-		_ = t.peer.conn.answer(id, outcomeOf(""))
+	if tool == nil {
+		t.nobody(id)
+		return
+	}
+	a := t.begin(id)
+	if a == nil {
+		t.nobody(id)
 		return
 	}
 	options, chosen := offers(r.Options)
-	ask := agent.Permission{
+	interrupt, err := tool.by.h.OpenGate(a.ctx, agent.Permission{
 		ToolCallID: tool.id, Title: tool.title, Resource: tool.resource(), Detail: tool.detail(), Options: options,
+	})
+	if err != nil {
+		t.unanswered(tool, err)
+		t.finished(a)
+		t.nobody(id)
+		return
 	}
-	id = append(json.RawMessage(nil), id...) // the line's bytes are used again
-	t.asks.Add(1)
-	go func() {
-		defer t.asks.Done()
-		defer t.askedOne()
-		answer, err := tool.by.h.Permit(t.asking, ask)
-		if err != nil {
-			t.unanswered(tool, err)
-			_ = t.peer.conn.answer(id, outcomeOf(""))
-			return
+	t.asks.Go(func() {
+		defer t.finished(a)
+		t.await(a, tool, interrupt, chosen)
+	})
+}
+
+// nobody answers that nobody decided, which permits nothing.
+func (t *turn) nobody(id json.RawMessage) { _ = t.peer.conn.answer(id, outcomeOf("")) }
+
+// begin notes an open permission, within the bound; nil beyond it.
+func (t *turn) begin(id json.RawMessage) *asking {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.asked) >= maxOpen {
+		return nil
+	}
+	a := &asking{id: slices.Clone(id)} // the line's bytes are used again
+	a.ctx, a.cancel = context.WithCancel(t.asking)
+	t.asked = append(t.asked, a)
+	return a
+}
+
+func (t *turn) finished(a *asking) {
+	a.cancel()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.asked = slices.DeleteFunc(t.asked, func(known *asking) bool { return known == a })
+}
+
+// cancelled reads which request the agent takes back.
+func (t *turn) cancelled(params json.RawMessage) error {
+	var p struct {
+		RequestID json.RawMessage `json:"requestId"`
+	}
+	if err := json.Unmarshal(params, &p); err != nil {
+		return err
+	}
+	t.withdraw(p.RequestID)
+	return nil
+}
+
+// withdraw ends a permission that the agent does not want any more.
+func (t *turn) withdraw(id json.RawMessage) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, a := range t.asked {
+		if bytes.Equal(a.id, id) {
+			a.withdrawn = true
+			a.cancel()
 		}
+	}
+}
+
+// await hands the answer of a permission to the agent. A question that needs none any
+// more is closed; but for those of a run that is stopped, which the host closes.
+func (t *turn) await(a *asking, tool *tool, interrupt string, chosen map[string]string) {
+	answer, err := tool.by.h.Await(a.ctx, interrupt)
+	switch {
+	case err == nil:
 		if !strings.HasPrefix(answer.Decision, "approve") {
 			t.deny(tool)
 		}
-		_ = t.peer.conn.answer(id, outcomeOf(chosen[answer.Decision]))
-	}()
+		_ = t.peer.conn.answer(a.id, outcomeOf(chosen[answer.Decision]))
+	case a.ctx.Err() == nil || t.stopped():
+		t.unanswered(tool, err)
+		t.nobody(a.id)
+	default:
+		t.giveUp(a, tool, interrupt)
+	}
+}
+
+// giveUp closes a question that nobody waits for, and tells the agent so.
+func (t *turn) giveUp(a *asking, tool *tool, interrupt string) {
+	t.mu.Lock()
+	reason := t.over
+	if a.withdrawn {
+		reason = withdrawn
+	}
+	t.mu.Unlock()
+	t.took(tool.by, tool.by.h.Retract(t.record, interrupt, reason))
+	if reason == withdrawn {
+		_ = t.peer.conn.refuse(a.id, codeCancelled, "request cancelled")
+		return
+	}
+	t.nobody(a.id)
 }
 
 // gated returns the open call that a permission is about, announced; nil if it may not
@@ -53,23 +150,6 @@ func (t *turn) gated(r *request) *tool {
 		return nil
 	}
 	return tool
-}
-
-// mayAsk counts an open permission, within the bound.
-func (t *turn) mayAsk() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.asked >= maxOpen {
-		return false
-	}
-	t.asked++
-	return true
-}
-
-func (t *turn) askedOne() {
-	t.mu.Lock()
-	t.asked--
-	t.mu.Unlock()
 }
 
 // unanswered takes the error of a permission that nobody decided. That the run is

@@ -2,6 +2,8 @@ package acp_test
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -184,35 +186,122 @@ func (p patient) Run(ctx context.Context, h agent.Handle) agent.Ending {
 
 type patientHandle struct{ agent.Handle }
 
-func (patientHandle) Permit(ctx context.Context, _ agent.Permission) (agent.Answer, error) {
+func (patientHandle) Await(ctx context.Context, _ string) (agent.Answer, error) {
 	<-ctx.Done()
 	return agent.Answer{}, ctx.Err()
 }
 
-func TestOpenPermissionsEndWithTheTurn(t *testing.T) {
+// TestQuestionsStandWhereTheyWereAsked: what the agent tells after a request stands
+// after its question, however fast it goes on (R10).
+func TestQuestionsStandWhereTheyWereAsked(t *testing.T) {
+	s := set(t, agenttest.Options{})
+	var steps, want []string
+	for n := range 30 {
+		id := fmt.Sprint("t", n)
+		steps = append(steps,
+			fmt.Sprintf(`ask p%d allow_once,reject_once {"toolCallId":%q,"title":"one","kind":"edit"}`, n, id), "say "+id)
+		want = append(want, "start "+id+" one edit {}", "ask approve,deny", fmt.Sprintf("say %q", id))
+	}
+	s.Do(patient{s.agent}, lines(steps...))
+	var got []string
+	for line := range strings.Lines(story(s.Facts())) {
+		if line = strings.TrimSpace(line); !strings.HasPrefix(line, "decide") && !strings.HasPrefix(line, "finish") {
+			got = append(got, line)
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("other facts (-want +got):\n%s", diff)
+	}
+}
+
+// gates tells how the questions ended, and what the last fact of each gate is.
+func (s *stage) gates() string {
+	var got []string
+	gates := map[string]bool{}
+	for _, rec := range s.Facts() {
+		e := rec.Envelope()
+		if r, ok := rec.(*narad.InterruptResolved); ok {
+			got = append(got, r.Decision+" "+r.Reason)
+		}
+		gates[e.RunID] = gates[e.RunID] || facts.Gate(e)
+		switch rec.(type) {
+		case *narad.RunFinished, *narad.RunCancelled, *narad.RunError:
+			if gates[e.RunID] {
+				got = append(got, string(rec.Type()))
+			}
+		case *narad.ToolCallFinished:
+			got = append(got, string(rec.Type()))
+		}
+	}
+	return strings.Join(got, ", ")
+}
+
+// TestOpenPermissionsEnd: a question that nobody waits for is closed, in legal order, and
+// says why.
+func TestOpenPermissionsEnd(t *testing.T) {
 	const ask = `ask p allow_once,reject_once {"toolCallId":"t","title":"one"}`
 	for _, c := range []struct {
 		name, script string
 		stop         bool
-		want         string
+		says, gates  string
 	}{
-		{"stopped", lines(ask, "say asked", "cancelled", "wait p"), true, "asked[p: cancelled]"},
-		{"the agent does not wait", lines(ask, "say asked"), false, "asked"},
-		{"the agent exits", lines(ask, "say asked", "exit 1"), false, "asked"},
+		{"stopped", lines(ask, "say asked", "cancelled", "wait p"), true, "asked[p: cancelled]", "expired stopped, run.cancelled, tool.call.finished"},
+		{"the agent does not wait", lines(ask, "say asked"), false, "asked", "expired turn_ended, run.finished, tool.call.finished"},
+		{"the agent fails", lines(ask, "say asked", "error -32603 oh"), false, "asked", "expired turn_ended, run.finished, tool.call.finished"},
+		{"the agent exits", lines(ask, "say asked", "exit 1"), false, "asked", "expired agent_gone, run.finished, tool.call.finished"},
+		{
+			"taken back", lines(ask, "cancel p", "wait p", "say on", "cancel p", "cancel other",
+				`send {"sessionUpdate":"tool_call_update","toolCallId":"t","status":"failed"}`),
+			false, "[p: taken back]on", "expired withdrawn, run.finished, tool.call.finished",
+		},
+		{
+			"one of two", lines(ask, `ask q allow_once,reject_once {"toolCallId":"u","title":"two"}`, "cancel q", "wait q", "say asked", "cancelled", "wait p"),
+			true, "[q: taken back]asked[p: cancelled]", "expired withdrawn, run.finished, expired stopped, run.cancelled, tool.call.finished, tool.call.finished",
+		},
+		{
+			"cancels that are none", lines(`raw {"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":7}}`,
+				`raw {"jsonrpc":"2.0","method":"$/cancel_request","params":[]}`, `raw {"jsonrpc":"2.0","method":"$/cancel_request"}`, "say on"),
+			false, "on", "",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			s := set(t, agenttest.Options{})
 			r := s.Start(patient{s.agent}, c.script)
 			if c.stop {
-				s.until(r, func() bool { return s.says() == "asked" })
+				s.until(r, func() bool { return strings.HasSuffix(s.says(), "asked") })
 				r.Stop()
 			}
 			s.bounded(r)
-			if got := s.says(); got != c.want {
-				t.Errorf("got %q, want %q", got, c.want)
+			if got := s.says(); got != c.says {
+				t.Errorf("got %q, want %q", got, c.says)
+			}
+			if got := s.gates(); got != c.gates {
+				t.Errorf("got  %s\nwant %s", got, c.gates)
+			}
+			if refused := s.Refused(); len(refused) > 0 {
+				t.Errorf("got refused records %q", refused)
 			}
 		})
+	}
+}
+
+// R42: the agent counts as the model of its turns.
+func TestRoundOfATurn(t *testing.T) {
+	s := set(t, agenttest.Options{})
+	s.Do(s.agent, "say hello")
+	s.Do(s.agent, "say again")
+	var got []string
+	for _, rec := range s.Facts() {
+		if r, ok := facts.Read[facts.Rounded](rec, facts.Round); ok {
+			got = append(got, r.Provider+" "+r.Model)
+		}
+		if rec.Type() == narad.TypeMessageTextStarted {
+			got = append(got, "message")
+		}
+	}
+	if want := "acp test, message, acp test, message"; strings.Join(got, ", ") != want {
+		t.Errorf("got %q, want %s", got, want)
 	}
 }
 

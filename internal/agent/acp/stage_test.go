@@ -162,7 +162,7 @@ func story(list []narad.Authority) string {
 			case facts.ToolOutput:
 				o, _ := facts.Read[facts.Output](rec, facts.ToolOutput)
 				line = fmt.Sprintf("output %s %q", tools[o.ToolCallID], o.Text)
-			case facts.AgentRemembered:
+			case facts.AgentRemembered, facts.Round:
 			default:
 				line = r.Name + " " + string(r.Value)
 			}

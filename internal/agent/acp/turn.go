@@ -42,7 +42,8 @@ type turn struct {
 	mu     sync.Mutex
 	open   []*tool             // guarded by mu: in the order of their starts
 	closed map[string]struct{} // guarded by mu: ids of the calls that have ended
-	asked  int                 // guarded by mu: open permissions
+	asked  []*asking           // guarded by mu: open permissions
+	over   string              // guarded by mu: why nobody waits for these any more
 	denied bool                // guarded by mu: something was
 }
 
@@ -99,6 +100,13 @@ func (t *turn) took(v *voice, err error) bool {
 
 // end ends a turn that the reader has left, and says how the run ends.
 func (t *turn) end(r reply) agent.Ending {
+	var refused *callError
+	t.mu.Lock()
+	t.over = turnOver
+	if r.err != nil && !errors.As(r.err, &refused) {
+		t.over = agentGone
+	}
+	t.mu.Unlock()
 	t.cancel()
 	t.asks.Wait()
 	e := t.ending(r)

@@ -35,69 +35,81 @@ func (h *handle) enter(ctx context.Context) (*book, error) {
 	return b, nil
 }
 
-// begin is enter for what no stopped run may begin. What waits is recorded first.
-func (h *handle) begin(ctx context.Context) (*book, error) {
+// in lets f record something in the run.
+func (h *handle) in(ctx context.Context, f func(*book) error) error {
+	h.s.mu.Lock()
+	defer h.s.mu.Unlock()
 	b, err := h.enter(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if b.stopping {
-		return nil, agent.ErrStopped
-	}
-	return b, h.s.flush(b)
+	return f(b)
+}
+
+// tell records a fact of the run, behind what waits.
+func (h *handle) tell(ctx context.Context, fact func(*book) narad.Authority) error {
+	return h.in(ctx, func(b *book) error {
+		if err := h.s.flush(b); err != nil {
+			return err
+		}
+		return h.s.record(fact(b))
+	})
+}
+
+// starts is in for what no stopped run may begin. What waits is recorded first.
+func (h *handle) starts(ctx context.Context, f func(*book) error) error {
+	return h.in(ctx, func(b *book) error {
+		if b.stopping {
+			return agent.ErrStopped
+		}
+		if err := h.s.flush(b); err != nil {
+			return err
+		}
+		return f(b)
+	})
+}
+
+// refuse refuses a record that makes no sense. It is called with the lock held.
+func (s *Session) refuse(why string) error {
+	s.refused = append(s.refused, why)
+	return fmt.Errorf("%w: %s", agent.ErrInvalid, why)
 }
 
 // Text implements agent.Handle.
 func (h *handle) Text(ctx context.Context, text string) error {
-	h.s.mu.Lock()
-	defer h.s.mu.Unlock()
-	b, err := h.enter(ctx)
-	if err != nil {
-		return err
-	}
-	if err := h.s.record(h.s.thoughts(b, false)...); err != nil {
-		return err
-	}
-	b.text.held = append(b.text.held, text...)
-	return h.s.later(b, len(b.text.held))
+	return h.in(ctx, func(b *book) error {
+		if err := h.s.record(h.s.thoughts(b, false)...); err != nil {
+			return err
+		}
+		b.text.held = append(b.text.held, text...)
+		return h.s.later(b, len(b.text.held))
+	})
 }
 
 // Thought implements agent.Handle.
 func (h *handle) Thought(ctx context.Context, text string) error {
-	h.s.mu.Lock()
-	defer h.s.mu.Unlock()
-	b, err := h.enter(ctx)
-	if err != nil {
-		return err
-	}
-	if err := h.s.record(h.s.texts(b, false)...); err != nil {
-		return err
-	}
-	b.thought.held = append(b.thought.held, text...)
-	return h.s.later(b, len(b.thought.held))
+	return h.in(ctx, func(b *book) error {
+		if err := h.s.record(h.s.texts(b, false)...); err != nil {
+			return err
+		}
+		b.thought.held = append(b.thought.held, text...)
+		return h.s.later(b, len(b.thought.held))
+	})
 }
 
 // EndMessage implements agent.Handle.
 func (h *handle) EndMessage(ctx context.Context) error {
-	h.s.mu.Lock()
-	defer h.s.mu.Unlock()
-	b, err := h.enter(ctx)
-	if err != nil {
-		return err
-	}
-	return h.s.record(h.s.pending(b, true)...)
+	return h.in(ctx, func(b *book) error { return h.s.record(h.s.pending(b, true)...) })
 }
 
 // StartTool implements agent.Handle.
-func (h *handle) StartTool(ctx context.Context, t agent.Tool) (string, error) {
-	h.s.mu.Lock()
-	defer h.s.mu.Unlock()
-	b, err := h.begin(ctx)
-	if err != nil {
-		return "", err
-	}
-	start := h.s.toolStart(b, t)
-	return start.ToolCallID, h.s.recordAfterText(b, start)
+func (h *handle) StartTool(ctx context.Context, t agent.Tool) (id string, err error) {
+	err = h.starts(ctx, func(b *book) error {
+		start := h.s.toolStart(b, t)
+		id = start.ToolCallID
+		return h.s.recordAfterText(b, start)
+	})
+	return id, err
 }
 
 // recordAfterText completes what the run says and then records a batch: what was said
@@ -124,42 +136,36 @@ func (s *Session) toolStart(b *book, t agent.Tool) *narad.ToolCallStarted {
 
 // ToolOutput implements agent.Handle.
 func (h *handle) ToolOutput(ctx context.Context, toolCallID, text string) error {
-	h.s.mu.Lock()
-	defer h.s.mu.Unlock()
-	b, c, err := h.call(ctx, toolCallID)
-	if err != nil {
-		return err
-	}
-	c.output.held = append(c.output.held, text...)
-	return h.s.later(b, len(c.output.held))
+	return h.in(ctx, func(b *book) error {
+		c, err := h.s.call(b, toolCallID)
+		if err != nil {
+			return err
+		}
+		c.output.held = append(c.output.held, text...)
+		return h.s.later(b, len(c.output.held))
+	})
 }
 
-// call returns an open tool call of the run.
-func (h *handle) call(ctx context.Context, id string) (*book, *call, error) {
-	b, err := h.enter(ctx)
-	if err != nil {
-		return nil, nil, err
+// call returns an open tool call of a run.
+func (s *Session) call(b *book, id string) (*call, error) {
+	if c := s.calls[id]; c != nil && c.runID == b.runID {
+		return c, nil
 	}
-	c := h.s.calls[id]
-	if c == nil || c.runID != b.runID {
-		h.s.refused = append(h.s.refused, "no open tool call "+id)
-		return nil, nil, fmt.Errorf("%w: no open tool call %s", agent.ErrInvalid, id)
-	}
-	return b, c, nil
+	return nil, s.refuse("no open tool call " + id)
 }
 
 // FinishTool implements agent.Handle.
 func (h *handle) FinishTool(ctx context.Context, toolCallID string, r agent.ToolResult) error {
-	h.s.mu.Lock()
-	defer h.s.mu.Unlock()
-	b, c, err := h.call(ctx, toolCallID)
-	if err != nil {
-		return err
-	}
-	if err := h.s.record(append(h.s.pending(b, false), h.s.outputs(c, true)...)...); err != nil {
-		return err
-	}
-	return h.s.record(h.s.toolFinish(c, r))
+	return h.in(ctx, func(b *book) error {
+		c, err := h.s.call(b, toolCallID)
+		if err != nil {
+			return err
+		}
+		if err := h.s.record(append(h.s.pending(b, false), h.s.outputs(c, true)...)...); err != nil {
+			return err
+		}
+		return h.s.record(h.s.toolFinish(c, r))
+	})
 }
 
 // maxResponse is the size from which a response is recorded as a preview (R7).
@@ -183,27 +189,25 @@ func (s *Session) toolFinish(c *call, r agent.ToolResult) *narad.ToolCallFinishe
 }
 
 // StartRun implements agent.Handle.
-func (h *handle) StartRun(ctx context.Context, n agent.Nested) (agent.Handle, error) {
-	h.s.mu.Lock()
-	defer h.s.mu.Unlock()
-	b, err := h.begin(ctx)
-	if err != nil {
-		return nil, err
-	}
-	start := h.s.runStart(b, n.ParentToolCallID)
-	facts.SetAgentID(&start.Event, n.AgentID)
-	facts.SetAgentName(&start.Event, n.Name)
-	batch := []narad.Authority{start}
-	info := h.info
-	info.RunID, info.Past, info.Prompt = start.RunID, nil, agent.Message{}
-	if n.Prompt != "" {
-		info.Prompt = agent.Message{MessageID: h.s.id("message"), Content: n.Prompt}
-		batch = append(batch, prompt(start.Event, narad.ScopeRun, info.Prompt))
-	}
-	if err := h.s.record(batch...); err != nil {
-		return nil, err
-	}
-	return &handle{h.s, h.life, info}, nil
+func (h *handle) StartRun(ctx context.Context, n agent.Nested) (nested agent.Handle, err error) {
+	err = h.starts(ctx, func(b *book) error {
+		start := h.s.runStart(b, n.ParentToolCallID)
+		facts.SetAgentID(&start.Event, n.AgentID)
+		facts.SetAgentName(&start.Event, n.Name)
+		batch := []narad.Authority{start}
+		info := h.info
+		info.RunID, info.Past, info.Prompt = start.RunID, nil, agent.Message{}
+		if n.Prompt != "" {
+			info.Prompt = agent.Message{MessageID: h.s.id("message"), Content: n.Prompt}
+			batch = append(batch, prompt(start.Event, narad.ScopeRun, info.Prompt))
+		}
+		if err := h.s.record(batch...); err != nil {
+			return err
+		}
+		nested = &handle{h.s, h.life, info}
+		return nil
+	})
+	return nested, err
 }
 
 // runStart returns the start of a run below that of b.
@@ -222,86 +226,72 @@ func prompt(e narad.Event, scope narad.Scope, m agent.Message) *narad.MessageUse
 
 // End implements agent.Handle.
 func (h *handle) End(ctx context.Context, e agent.Ending) error {
-	h.s.mu.Lock()
-	defer h.s.mu.Unlock()
-	b, err := h.enter(ctx)
-	if err != nil {
-		return err
-	}
-	if b.runID == b.rootID {
-		h.s.refused = append(h.s.refused, "End of a top-level run")
-		return fmt.Errorf("%w: a top-level run ends when Run returns", agent.ErrInvalid)
-	}
-	return h.s.record(h.s.closing(b, e)...)
+	return h.in(ctx, func(b *book) error {
+		if b.runID == b.rootID {
+			return h.s.refuse("End of a top-level run, which ends when Run returns")
+		}
+		return h.s.record(h.s.closing(b, e)...)
+	})
 }
 
 // Resume implements agent.Handle.
-func (h *handle) Resume(ctx context.Context, runID string) (agent.Handle, error) {
-	h.s.mu.Lock()
-	defer h.s.mu.Unlock()
-	if _, err := h.enter(ctx); err != nil {
-		return nil, err
-	}
-	if b := h.s.book(runID); b == nil || b.gateOf != "" || b.runID == b.rootID {
-		h.s.refused = append(h.s.refused, "Resume of "+runID)
-		return nil, fmt.Errorf("%w: no open nested run %s", agent.ErrInvalid, runID)
-	}
-	info := h.info
-	info.RunID, info.Prompt, info.Past = runID, agent.Message{}, h.s.past(runID)
-	for _, rec := range info.Past {
-		if m, ok := rec.(*narad.MessageUserRecorded); ok {
-			info.Prompt = agent.Message{MessageID: m.MessageID, Content: m.Content}
-			break
+func (h *handle) Resume(ctx context.Context, runID string) (resumed agent.Handle, err error) {
+	err = h.in(ctx, func(*book) error {
+		if b := h.s.book(runID); b == nil || b.gateOf != "" || b.runID == b.rootID {
+			return h.s.refuse("Resume of " + runID + ", which is no open nested run")
+		}
+		info := h.info
+		info.RunID, info.Past = runID, h.s.past(runID)
+		info.Prompt = promptOf(info.Past, runID)
+		resumed = &handle{h.s, h.life, info}
+		return nil
+	})
+	return resumed, err
+}
+
+// promptOf returns what a run was told at first.
+func promptOf(past []narad.Authority, runID string) agent.Message {
+	for _, rec := range past {
+		if m, ok := rec.(*narad.MessageUserRecorded); ok && m.RunID == runID {
+			return agent.Message{MessageID: m.MessageID, Content: m.Content}
 		}
 	}
-	return &handle{h.s, h.life, info}, nil
+	return agent.Message{}
 }
 
 // Progress implements agent.Handle.
 func (h *handle) Progress(ctx context.Context, p agent.Progress) error {
-	h.s.mu.Lock()
-	defer h.s.mu.Unlock()
-	b, err := h.enter(ctx)
-	if err != nil {
-		return err
+	return h.tell(ctx, func(b *book) narad.Authority {
+		return &narad.ProgressRecorded{
+			Event: b.event(), ProgressID: p.ID, Category: p.Category, Label: p.Label,
+			Detail: p.Detail, Status: p.Status, Privacy: p.Privacy,
+		}
+	})
+}
+
+// Round implements agent.Handle.
+func (h *handle) Round(ctx context.Context, r agent.Round) error {
+	if r.Provider == "" || r.Model == "" {
+		return h.in(ctx, func(*book) error { return h.s.refuse("Round without its provider or model") })
 	}
-	if err := h.s.flush(b); err != nil {
-		return err
-	}
-	return h.s.record(&narad.ProgressRecorded{
-		Event: b.event(), ProgressID: p.ID, Category: p.Category, Label: p.Label,
-		Detail: p.Detail, Status: p.Status, Privacy: p.Privacy,
+	return h.tell(ctx, func(b *book) narad.Authority {
+		return facts.Run(b.rootID, b.runID, facts.Round, facts.Rounded{Provider: r.Provider, Model: r.Model})
 	})
 }
 
 // Custom implements agent.Handle.
 func (h *handle) Custom(ctx context.Context, name string, value narad.Raw) error {
-	h.s.mu.Lock()
-	defer h.s.mu.Unlock()
-	b, err := h.enter(ctx)
-	if err != nil {
-		return err
-	}
 	if strings.HasPrefix(name, facts.Prefix) {
-		h.s.refused = append(h.s.refused, "Custom "+name)
-		return fmt.Errorf("%w: %s is a name of the host", agent.ErrInvalid, name)
+		return h.in(ctx, func(*book) error { return h.s.refuse("Custom " + name + ", which is a name of the host") })
 	}
-	if err := h.s.flush(b); err != nil {
-		return err
-	}
-	return h.s.record(&narad.Custom{Event: b.event(), Kind: narad.TypeRunCustom, Name: name, Value: value})
+	return h.tell(ctx, func(b *book) narad.Authority {
+		return &narad.Custom{Event: b.event(), Kind: narad.TypeRunCustom, Name: name, Value: value}
+	})
 }
 
 // Remember implements agent.Handle.
 func (h *handle) Remember(ctx context.Context, ref string) error {
-	h.s.mu.Lock()
-	defer h.s.mu.Unlock()
-	b, err := h.enter(ctx)
-	if err != nil {
-		return err
-	}
-	if err := h.s.flush(b); err != nil {
-		return err
-	}
-	return h.s.record(facts.Session(facts.AgentRemembered, facts.Remembered{Agent: "test", Ref: ref}))
+	return h.tell(ctx, func(*book) narad.Authority {
+		return facts.Session(facts.AgentRemembered, facts.Remembered{Agent: "test", Ref: ref})
+	})
 }

@@ -44,35 +44,34 @@ type member struct {
 	Detail     string `json:"detail,omitzero"`
 }
 
-// Permit implements agent.Handle: it asks in a gate run (R10).
+// Permit implements agent.Handle.
 func (h *handle) Permit(ctx context.Context, p agent.Permission) (agent.Answer, error) {
-	id, err := h.permit(ctx, p)
+	id, err := h.OpenGate(ctx, p)
 	if err != nil {
 		return agent.Answer{}, err
 	}
 	return h.Await(ctx, id)
 }
 
-func (h *handle) permit(ctx context.Context, p agent.Permission) (string, error) {
-	h.s.mu.Lock()
-	defer h.s.mu.Unlock()
-	b, err := h.begin(ctx)
-	if err != nil {
-		return "", err
-	}
-	if _, _, err := h.call(ctx, p.ToolCallID); err != nil {
-		return "", err
-	}
-	start := h.s.runStart(b, p.ToolCallID)
-	facts.SetGate(&start.Event)
-	actions := make([]string, len(p.Options))
-	for i, o := range p.Options {
-		actions[i] = o.Action
-	}
-	asked := h.s.request(&book{rootID: b.rootID, runID: start.RunID}, "approval", actions)
-	asked.Title, asked.Message = p.Title, p.Message
-	asked.Input = raw(input{ToolCallID: p.ToolCallID, Resource: p.Resource, Detail: p.Detail, Options: p.Options})
-	return asked.InterruptID, h.s.record(start, asked, pause(asked))
+// OpenGate implements agent.Handle: it asks in a gate run (R10).
+func (h *handle) OpenGate(ctx context.Context, p agent.Permission) (id string, err error) {
+	err = h.starts(ctx, func(b *book) error {
+		if _, err := h.s.call(b, p.ToolCallID); err != nil {
+			return err
+		}
+		start := h.s.runStart(b, p.ToolCallID)
+		facts.SetGate(&start.Event)
+		actions := make([]string, len(p.Options))
+		for i, o := range p.Options {
+			actions[i] = o.Action
+		}
+		asked := h.s.request(&book{rootID: b.rootID, runID: start.RunID}, "approval", actions)
+		asked.Title, asked.Message = p.Title, p.Message
+		asked.Input = raw(input{ToolCallID: p.ToolCallID, Resource: p.Resource, Detail: p.Detail, Options: p.Options})
+		id = asked.InterruptID
+		return h.s.record(start, asked, pause(asked))
+	})
+	return id, err
 }
 
 func (s *Session) request(b *book, kind string, actions []string) *narad.InterruptRequested {
@@ -98,23 +97,21 @@ func raw(v any) narad.Raw {
 
 // Ask implements agent.Handle.
 func (h *handle) Ask(ctx context.Context, a agent.Ask) (agent.Answer, error) {
-	id, err := h.ask(ctx, a)
+	var id string
+	err := h.starts(ctx, func(b *book) (err error) {
+		id, err = h.s.ask(b, a)
+		return err
+	})
 	if err != nil {
 		return agent.Answer{}, err
 	}
 	return h.Await(ctx, id)
 }
 
-func (h *handle) ask(ctx context.Context, a agent.Ask) (string, error) {
-	h.s.mu.Lock()
-	defer h.s.mu.Unlock()
-	b, err := h.begin(ctx)
-	if err != nil {
-		return "", err
-	}
+// ask records a question and returns its id.
+func (s *Session) ask(b *book, a agent.Ask) (string, error) {
 	if len(a.Members) > 32 {
-		h.s.refused = append(h.s.refused, "a pack of more than 32")
-		return "", fmt.Errorf("%w: a pack has at most 32 members", agent.ErrInvalid)
+		return "", s.refuse("a pack of more than 32 members")
 	}
 	kind, actions, in := a.Kind, a.Actions, input{Own: a.Input}
 	for _, m := range a.Members {
@@ -123,17 +120,17 @@ func (h *handle) ask(ctx context.Context, a agent.Ask) (string, error) {
 	var batch []narad.Authority
 	if len(a.Questions) > 0 {
 		kind, actions, in.Questions = "question", questionActions(a.Questions), a.Questions
-		start := h.s.toolStart(b, agent.Tool{AgentID: a.AgentID, Name: askUser, Kind: "other", Args: raw(in)})
+		start := s.toolStart(b, agent.Tool{AgentID: a.AgentID, Name: askUser, Kind: "other", Args: raw(in)})
 		in.ToolCallID = start.ToolCallID
 		batch = append(batch, start)
 	}
-	asked := h.s.request(b, kind, actions)
+	asked := s.request(b, kind, actions)
 	asked.Title, asked.Message, asked.Input = a.Title, a.Message, raw(in)
 	if a.ExpiresIn > 0 {
 		asked.ExpiresAt = narad.Timestamp(time.Now().Add(a.ExpiresIn))
 	}
 	facts.SetAgentID(&asked.Event, a.AgentID)
-	return asked.InterruptID, h.s.recordAfterText(b, append(batch, asked, pause(asked))...)
+	return asked.InterruptID, s.recordAfterText(b, append(batch, asked, pause(asked))...)
 }
 
 // questionActions returns the actions of a question (R13).
@@ -212,10 +209,28 @@ func (h *handle) look(ctx context.Context, id string) (agent.Answer, chan struct
 	return answer, nil, nil
 }
 
+// Retract implements agent.Handle.
+func (h *handle) Retract(ctx context.Context, interruptID, reason string) error {
+	return h.in(ctx, func(b *book) error {
+		i, known := h.s.state.Interrupt(interruptID)
+		if !known || !i.Open {
+			return nil
+		}
+		if asks := h.s.book(i.RunID); asks != b && (asks.gateOf == "" || asks.parentID != b.runID) {
+			return h.s.refuse("Retract of " + interruptID + ", which is another run's")
+		}
+		return h.s.resolve(interruptID, Decision{Decision: narad.DecisionExpired, Reason: reason})
+	})
+}
+
 // Resolve decides an open interrupt.
 func (s *Session) Resolve(interruptID string, d Decision) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.resolve(interruptID, d)
+}
+
+func (s *Session) resolve(interruptID string, d Decision) error {
 	i, known := s.state.Interrupt(interruptID)
 	if s.dead || !known || !i.Open {
 		return fmt.Errorf("%w: no open interrupt %s", agent.ErrInvalid, interruptID)

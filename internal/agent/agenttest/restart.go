@@ -32,12 +32,7 @@ func (s *Session) Resume(a agent.Agent, cut Cut) *Run {
 	}
 	s.opt.Cut = cut
 	info := agent.Info{RunID: root.runID, RootRunID: root.runID, Past: s.past(root.runID)}
-	for _, rec := range info.Past {
-		if m, ok := rec.(*narad.MessageUserRecorded); ok && m.RunID == root.runID {
-			info.Prompt = agent.Message{MessageID: m.MessageID, Content: m.Content}
-			break
-		}
-	}
+	info.Prompt = promptOf(info.Past, root.runID)
 	return s.perform(a, info)
 }
 

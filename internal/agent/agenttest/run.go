@@ -8,6 +8,7 @@ import (
 	"github.com/mahati-host/mahati/facts"
 	"github.com/mahati-host/mahati/internal/agent"
 	"github.com/mahati-host/mahati/narad"
+	"github.com/mahati-host/mahati/narad/session"
 )
 
 // Run is a top-level run that an agent performs.
@@ -68,7 +69,8 @@ func (r *Run) Wait() agent.Ending {
 // Done is closed when the run is closed or cut.
 func (r *Run) Done() <-chan struct{} { return r.done }
 
-// Stop requests a stop of the run and of all below it, and cancels it (R14).
+// Stop requests a stop of the run and of all below it, closes at once what somebody was
+// asked, and cancels the run (R14).
 func (r *Run) Stop() {
 	r.s.mu.Lock()
 	defer r.s.mu.Unlock()
@@ -79,6 +81,9 @@ func (r *Run) Stop() {
 	var batch []narad.Authority
 	for _, b := range r.s.open {
 		batch = append(batch, &narad.RunStopRequested{Event: root.event(), TargetRunID: b.runID})
+	}
+	for _, b := range slices.Backward(r.s.open) {
+		batch = append(batch, r.s.unasked(b)...)
 	}
 	_ = r.s.record(batch...) // a cut is no fault
 	r.s.cancel()
@@ -139,8 +144,7 @@ func (s *Session) closingOne(b *book, e agent.Ending) []narad.Authority {
 		e = agent.Ending{Outcome: agent.Cancelled, Usage: e.Usage}
 	}
 	list := s.pending(b, false)
-	if run, _ := s.state.Run(b.runID); run.OpenInterruptID != "" {
-		i, _ := s.state.Interrupt(run.OpenInterruptID)
+	if i, open := s.asked(b); open {
 		list = append(list, resolution(b, i, Decision{Decision: narad.DecisionExpired, Reason: "stopped"})...)
 	}
 	for _, c := range s.ofRun(b) {
@@ -149,6 +153,31 @@ func (s *Session) closingOne(b *book, e agent.Ending) []narad.Authority {
 	}
 	list = append(list, s.ends(b)...)
 	return append(list, terminal(b, e))
+}
+
+// asked returns the open interrupt of a run.
+func (s *Session) asked(b *book) (session.Interrupt, bool) {
+	run, _ := s.state.Run(b.runID)
+	i, known := s.state.Interrupt(run.OpenInterruptID)
+	return i, known && i.Open
+}
+
+// unasked closes what a stopped run has asked, and what is there only to ask.
+func (s *Session) unasked(b *book) []narad.Authority {
+	i, open := s.asked(b)
+	if !open {
+		return nil
+	}
+	list := resolution(b, i, Decision{Decision: narad.DecisionExpired, Reason: "stopped"})
+	if b.gateOf != "" {
+		return append(list, &narad.RunCancelled{Event: b.event()})
+	}
+	for _, c := range s.ofRun(b) {
+		if c.question {
+			list = append(list, s.toolFinish(c, agent.ToolResult{Outcome: narad.OutcomeCancelled}))
+		}
+	}
+	return list
 }
 
 // ofRun returns the open calls of a run, the oldest first.

@@ -1,9 +1,10 @@
-// Package process tells process groups apart across restarts of host and machine, and
-// ends them.
+// Package process starts process groups for sessions, tells them apart across restarts of
+// host and machine, and ends them.
 //
 // # What it promises
 //
-// [Identify] names a process so that another one with the same number is not mistaken
+// [Start] starts a program in a group of its own, and [Group.End] ends it with everything
+// in that group. [Identify] names a process so that another one with the same number is not mistaken
 // for it, and [Same] compares. [KillGroup] ends the group that such a process leads,
 // also when the leader is gone and has left others behind, and returns when nothing of
 // the group runs any more.
@@ -16,10 +17,10 @@
 //
 // # Concurrency
 //
-// Functions keep no state. Whoever started a process must also reap it; KillGroup takes
-// a process that has ended but is not reaped yet as gone.
+// Functions keep no state. A Group reaps its process; whoever starts one otherwise must
+// also reap it. KillGroup takes a process that has ended but is not reaped yet as gone.
 //
 // # What it is not
 //
-// It starts nothing, and it does not follow processes that leave their group.
+// It does not follow processes that leave their group.
 package process

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"syscall"
 	"time"
 
@@ -67,6 +66,10 @@ func KillGroup(ctx context.Context, p agent.Process) error {
 	if gone(ctx, p.PID, patience) {
 		return nil
 	}
+	return stillThere(p)
+}
+
+func stillThere(p agent.Process) error {
 	return fmt.Errorf("end the process group %d: it is still there", p.PID)
 }
 
@@ -90,8 +93,33 @@ func owned(p agent.Process) (bool, error) {
 	case !errors.Is(err, errUnknown):
 		return false, err
 	}
-	list, err := members(p.PID)
-	return slices.ContainsFunc(list, marked), err
+	return anyMarked(p.PID)
+}
+
+// anyMarked reports whether a member of a group carries [Mark]. One that is just about to
+// become another program shows no environment at all: it is looked at again, for a
+// moment.
+func anyMarked(group int) (bool, error) {
+	const looks = 20
+	for n := 0; ; n++ {
+		list, err := members(group)
+		if err != nil {
+			return false, err
+		}
+		doubt := false
+		for _, pid := range list {
+			switch carries, shown := marked(pid); {
+			case carries:
+				return true, nil
+			case !shown:
+				doubt = true
+			}
+		}
+		if !doubt || n == looks {
+			return false, nil
+		}
+		<-time.After(glance)
+	}
 }
 
 // signal sends a signal to a group. That it is gone by now is no fault, and whatever

@@ -42,8 +42,8 @@ func members(group int) ([]int, error) {
 }
 
 // marked reports whether a process was started with [Mark] in its environment, which
-// stands behind its arguments.
-func marked(pid int) bool {
+// stands behind its arguments, and whether it shows these.
+func marked(pid int) (carries, shown bool) {
 	args, err := unix.SysctlRaw("kern.procargs2", pid)
-	return err == nil && bytes.Contains(args, []byte("\x00"+Mark+"="))
+	return err == nil && bytes.Contains(args, []byte("\x00"+Mark+"=")), err == nil
 }

@@ -77,8 +77,9 @@ func members(group int) ([]int, error) {
 	return list, nil
 }
 
-// marked reports whether a process was started with [Mark] in its environment.
-func marked(pid int) bool {
+// marked reports whether a process was started with [Mark] in its environment, and
+// whether it shows one.
+func marked(pid int) (carries, shown bool) {
 	env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
-	return err == nil && bytes.Contains(append([]byte{0}, env...), []byte("\x00"+Mark+"="))
+	return err == nil && bytes.Contains(append([]byte{0}, env...), []byte("\x00"+Mark+"=")), err == nil && len(env) > 0
 }

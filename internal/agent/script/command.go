@@ -6,8 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"sync"
-	"syscall"
+	"slices"
 	"time"
 
 	"github.com/mahati-host/mahati/internal/agent"
@@ -71,7 +70,7 @@ func (c *command) run(ctx context.Context, sc *scene, at spot, put func(string) 
 	case err != nil:
 		return agent.ToolResult{}, err
 	}
-	return exited(p.cmd.ProcessState), nil
+	return exited(p.group.State()), nil
 }
 
 // exited returns the end of a call whose command ran to its end.
@@ -89,85 +88,60 @@ func exited(state *os.ProcessState) agent.ToolResult {
 
 // running is a command that runs, with everything it starts.
 type running struct {
-	cmd    *exec.Cmd
+	group  *process.Group
 	input  *os.File // a line written here lets it begin
 	output *os.File
-	id     agent.Process
 	owned  bool          // it is recorded as the session's
 	gone   chan struct{} // closed when the group is gone
-
-	mu    sync.Mutex
-	ended bool // the shell was reaped, and its number may be another's
 }
 
 // start starts the shell, which waits.
 func start(line string, sc *scene) (*running, error) {
-	out, childOut, err := os.Pipe()
-	if err != nil {
-		return nil, err
-	}
-	defer childOut.Close()
-	childIn, in, err := os.Pipe()
-	if err != nil {
-		out.Close()
-		return nil, err
-	}
-	defer childIn.Close()
 	info := sc.h.Info()
 	cmd := exec.Command(shell, "-c", gate, shell, line)
 	cmd.Dir = info.Cwd
-	cmd.Env = append(append([]string{}, sc.play.opt.Env...), process.Mark+"="+info.SessionID, "MAHATI_RUN_ID="+info.RunID)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = childIn, childOut, childOut
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := cmd.Start(); err != nil {
-		out.Close()
-		in.Close()
-		return nil, err
+	cmd.Env = append(slices.Clone(sc.play.opt.Env), "MAHATI_RUN_ID="+info.RunID)
+	p := &running{gone: make(chan struct{})}
+	var pipes process.Pipes
+	var theirIn, theirOut *os.File
+	p.input, theirIn = pipes.To()
+	p.output, theirOut = pipes.From()
+	err := pipes.Err()
+	if err == nil {
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = theirIn, theirOut, theirOut
+		p.group, err = process.Start(cmd, info.SessionID)
 	}
-	p := &running{cmd: cmd, input: in, output: out, gone: make(chan struct{})}
-	p.id, err = process.Identify(cmd.Process.Pid)
-	go p.wait()
 	if err != nil {
-		p.close()
+		pipes.Close()
 		return nil, err
 	}
+	pipes.Started()
+	go p.wait()
 	return p, nil
 }
 
 // wait waits for the shell, and ends what it left behind in its group.
 func (p *running) wait() {
 	defer close(p.gone)
-	_ = p.cmd.Wait() // ProcessState says it, too
-	p.mu.Lock()
-	p.ended = true
-	p.mu.Unlock()
+	<-p.group.Exited()
 	ctx, cancel := context.WithTimeout(context.Background(), killTime)
 	defer cancel()
-	_ = process.KillGroup(ctx, p.id) // what cannot be killed is not waited for
+	_ = p.group.End(ctx) // what cannot be killed is not waited for
 	// What left the group may hold the output open: nobody waits for it for long.
 	_ = p.output.SetReadDeadline(time.Now().Add(lastOutput))
-}
-
-// kill ends the whole group at once.
-func (p *running) kill() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !p.ended {
-		_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
-	}
 }
 
 // perform lets the command begin, hands on its output, and returns when its whole
 // group is gone.
 func (p *running) perform(ctx context.Context, sc *scene, put func(string) error) error {
-	stop := context.AfterFunc(ctx, p.kill)
+	stop := context.AfterFunc(ctx, p.group.Kill)
 	defer stop()
 	err := p.begin(ctx, sc)
 	if err == nil {
 		err = p.copy(put)
 	}
 	if err != nil {
-		p.kill()
+		p.group.Kill()
 	}
 	p.close()
 	return errors.Join(err, p.forget(sc))
@@ -183,7 +157,7 @@ func (p *running) close() {
 // begin records the process as the session's and lets it begin.
 func (p *running) begin(ctx context.Context, sc *scene) error {
 	if own := sc.play.session.Own; own != nil {
-		if err := own(ctx, p.id); err != nil {
+		if err := own(ctx, p.group.ID); err != nil {
 			return err
 		}
 		p.owned = true
@@ -197,7 +171,7 @@ func (p *running) forget(sc *scene) error {
 	if !p.owned || sc.play.session.Disown == nil {
 		return nil
 	}
-	return sc.play.session.Disown(context.Background(), p.id)
+	return sc.play.session.Disown(context.Background(), p.group.ID)
 }
 
 // copy hands the output on until nobody can write any more. A slow receiver holds the

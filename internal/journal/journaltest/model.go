@@ -34,7 +34,7 @@ func NewModel(seed uint64) *Model {
 
 // Append decides a batch.
 func (m *Model) Append(batch journal.Batch) (journal.Receipt, error) {
-	if err := batch.Validate(); err != nil {
+	if _, err := batch.Validate(); err != nil {
 		return journal.Receipt{}, err
 	}
 	if err := m.expect(batch.Session, batch.ExpectHead, batch.ExpectTerm); err != nil {
@@ -194,6 +194,11 @@ func (m *Model) completed(row journal.Row) journal.Row {
 			if r.Session == row.Session && r.Sequence == row.Sequence {
 				row.Offset = r.Offset
 			}
+		}
+		return row
+	case journal.WorkflowRow:
+		if known, ok := m.rows[row.Key()].(journal.WorkflowRow); ok && row.First == 0 && known.Session == row.Session {
+			row.First = known.First
 		}
 		return row
 	case journal.TimerRow:

@@ -49,6 +49,30 @@ func testRows(t *testing.T, engine Engine) {
 	wantError(t, "row read as another type", err, journal.ErrInvalid)
 }
 
+// A workflow's row is an interval of its session, whoever writes it last.
+func testWorkflowKeepsItsBeginning(t *testing.T, engine Engine) {
+	j := open(t, engine, journal.Options{})
+	s, other := NewStory("s"), NewStory("other")
+	begins := func(id string, first uint64) journal.Change {
+		return put(journal.WorkflowRow{ID: id, Session: "s", First: first, State: "running"})
+	}
+	ends := func(id, session string) journal.Change {
+		return put(journal.WorkflowRow{ID: id, Session: session, Last: 9, State: "finished"})
+	}
+	mustAppend(t, j, s.Rows(begins("apart", 3)))
+	mustAppend(t, j, s.Rows(ends("apart", "s")))
+	mustAppend(t, j, s.Rows(begins("at once", 4), ends("at once", "s")))
+	mustAppend(t, j, s.Rows(begins("again", 5), begins("again", 6), remove(journal.WorkflowKey("none")), ends("none", "s")))
+	mustAppend(t, j, s.Rows(begins("elsewhere", 7)))
+	mustAppend(t, j, other.Rows(ends("elsewhere", "other")))
+	for id, want := range map[string]uint64{"apart": 3, "at once": 4, "again": 6, "none": 0, "elsewhere": 0} {
+		row, err := journal.Get[journal.WorkflowRow](context.Background(), j, journal.WorkflowKey(id))
+		if err != nil || row.First != want {
+			t.Errorf("workflow %q: got %+v, %v; want its first sequence to be %d", id, row, err, want)
+		}
+	}
+}
+
 func testRowOwnership(t *testing.T, engine Engine) {
 	j := open(t, engine, journal.Options{})
 	a, b := NewStory("a"), NewStory("b")

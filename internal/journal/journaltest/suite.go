@@ -59,6 +59,7 @@ func Run(t *testing.T, engine Engine) {
 		{"logs", testLogs},
 		{"find", testFind},
 		{"rows", testRows},
+		{"workflow rows", testWorkflowKeepsItsBeginning},
 		{"rows are owned", testRowOwnership},
 		{"lists", testLists},
 		{"timers", testTimers},

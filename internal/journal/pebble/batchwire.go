@@ -155,15 +155,21 @@ func sealBatch(dst, header []byte, body batchBody) {
 
 func sealedSize(header []byte, body batchBody) int { return len(header) + len(body.bytes) + crc32.Size }
 
-// storedBatch is a batch as read. The bytes of its records belong to the input.
+// storedBatch is a batch as read. The bytes of its records belong to the input. One that
+// is read into again keeps its arrays, and the ids that the next batch names, too.
 type storedBatch struct {
 	batchHeader
-	records []journal.Record // without Session
+	records []journal.Record
 	raw     struct{ header, body []byte }
+
+	lengths            []int
+	logs               logNumbers
+	run, workflow, log string
+	eventIDs           []byte
 }
 
 // last is the sequence of the last fact.
-func (b *storedBatch) last() uint64 { return b.firstSequence + uint64(b.count) - 1 }
+func (h *batchHeader) last() uint64 { return h.firstSequence + uint64(h.count) - 1 }
 
 // events is how many event numbers the batch has.
 func (b *storedBatch) events() uint64 {
@@ -180,6 +186,26 @@ func (b *storedBatch) hash() chainHash { return hashBatch(b.raw.header, sha256.S
 // decodeBatch reads a stored batch: checksum first, and then nothing that the
 // length of the input does not cover.
 func decodeBatch(stored []byte) (*storedBatch, error) {
+	b := &storedBatch{}
+	return b, b.decode(stored)
+}
+
+func (b *storedBatch) decode(stored []byte) error {
+	body, err := b.batchHeader.decode(stored)
+	if err != nil {
+		return err
+	}
+	d := &decoder{buf: body}
+	b.raw.header, b.raw.body = stored[:len(stored)-crc32.Size-len(body)], body
+	d.records(b)
+	if d.err != nil {
+		return fmt.Errorf("batch body: %w", d.err)
+	}
+	return nil
+}
+
+// decode reads the header of a stored batch whose checksum fits, and gives its body.
+func (h *batchHeader) decode(stored []byte) (body []byte, err error) {
 	if len(stored) < crc32.Size+1 {
 		return nil, errTruncated
 	}
@@ -188,18 +214,11 @@ func decodeBatch(stored []byte) (*storedBatch, error) {
 		return nil, errChecksum
 	}
 	d := &decoder{buf: content}
-	b := &storedBatch{}
-	d.header(&b.batchHeader)
+	d.header(h)
 	if d.err != nil {
 		return nil, fmt.Errorf("batch header: %w", d.err)
 	}
-	b.raw.body = d.buf
-	b.raw.header = content[:len(content)-len(d.buf)]
-	d.records(b)
-	if d.err != nil {
-		return nil, fmt.Errorf("batch body: %w", d.err)
-	}
-	return b, nil
+	return d.buf, nil
 }
 
 // decoder takes fields from buf until an error.
@@ -263,6 +282,7 @@ func (d *decoder) header(h *batchHeader) {
 	d.buf = d.buf[size:]
 	h.time = time.UnixMicro(micros).UTC()
 	copy(h.previous[:], d.take(len(h.previous)))
+	h.firstLogs = h.firstLogs[:0]
 	for range d.bounded(min(journal.MaxBatchFacts, len(d.buf))) {
 		h.firstLogs = append(h.firstLogs, d.number())
 	}
@@ -273,10 +293,10 @@ func (d *decoder) header(h *batchHeader) {
 }
 
 func (d *decoder) records(b *storedBatch) {
-	b.records = make([]journal.Record, b.count)
-	lengths := make([]int, b.count)
+	b.records = append(b.records[:0], make([]journal.Record, b.count)...)
+	b.lengths, b.eventIDs = b.lengths[:0], b.eventIDs[:0]
+	b.logs.begin(b.firstLogs)
 	event := b.firstEvent
-	logs := logNumbers{firsts: b.firstLogs}
 	var run, workflow, log string
 	for i := range b.records {
 		r := &b.records[i]
@@ -286,44 +306,56 @@ func (d *decoder) records(b *storedBatch) {
 			d.fail(errRange)
 			return
 		}
-		r.EventID = strconv.FormatUint(r.Sequence, 10) + "." + d.id()
-		r.RootRunID, r.RunSequence = d.place(flags[0], hasRun, sameRun, &run)
-		r.WorkflowID, r.WorkflowSequence = d.place(flags[0], hasWorkflow, sameWorkflow, &workflow)
+		b.eventIDs = append(append(strconv.AppendUint(b.eventIDs, r.Sequence, 10), '.'), d.id()...)
+		r.RootRunID, r.RunSequence = d.place(flags[0], hasRun, sameRun, &run, &b.run)
+		r.WorkflowID, r.WorkflowSequence = d.place(flags[0], hasWorkflow, sameWorkflow, &workflow, &b.workflow)
 		var count uint64
-		r.LogRun, count = d.place(flags[0], hasLog, sameLog, &log)
+		r.LogRun, count = d.place(flags[0], hasLog, sameLog, &log, &b.log)
 		if count > journal.MaxEventCount {
 			d.fail(errRange)
 		}
 		r.LogCount = uint32(count)
 		r.EventCount = uint32(d.bounded(journal.MaxEventCount))
-		lengths[i] = d.bounded(len(d.buf))
+		b.lengths = append(b.lengths, len(b.eventIDs), d.bounded(len(d.buf)))
 		if r.EventCount > 0 {
 			r.FirstEvent = event
 			event += uint64(r.EventCount)
 		}
 		if r.LogCount > 0 {
-			first, ok := logs.take(r.LogRun, uint64(r.LogCount))
+			first, ok := b.logs.take(r.LogRun, uint64(r.LogCount))
 			if !ok {
 				d.fail(errRange)
 			}
 			r.FirstLog = first
 		}
 	}
+	d.cut(b)
+}
+
+// cut gives the records their event ids, which are one text for all, and their bytes.
+func (d *decoder) cut(b *storedBatch) {
+	ids, from := string(b.eventIDs), 0
 	for i := range b.records {
-		b.records[i].Bytes = d.take(lengths[i])
+		to, length := b.lengths[2*i], b.lengths[2*i+1]
+		b.records[i].EventID, from = ids[from:to], to
+		b.records[i].Bytes = d.take(length)
 	}
 	if d.err == nil && len(d.buf) > 0 {
 		d.fail(fmt.Errorf("%d bytes too many", len(d.buf)))
 	}
 }
 
-// place reads an id and a number, which are both there or both not.
-func (d *decoder) place(flags, has, same byte, last *string) (string, uint64) {
+// place reads an id and a number, which are both there or both not. last is the id
+// before in the batch, known the one that was read last at all.
+func (d *decoder) place(flags, has, same byte, last, known *string) (string, uint64) {
 	if flags&has == 0 {
 		return "", 0
 	}
 	if flags&same == 0 {
-		*last = d.id()
+		if id := d.id(); string(id) != *known {
+			*known = string(id)
+		}
+		*last = *known
 	}
 	number := d.number()
 	if *last == "" || number == 0 {
@@ -333,9 +365,9 @@ func (d *decoder) place(flags, has, same byte, last *string) (string, uint64) {
 }
 
 // id is a text that is not empty.
-func (d *decoder) id() string {
-	id := d.text()
-	if id == "" {
+func (d *decoder) id() []byte {
+	id := d.take(d.bounded(len(d.buf)))
+	if len(id) == 0 {
 		d.fail(errRange)
 	}
 	return id
@@ -346,6 +378,10 @@ type logNumbers struct {
 	firsts []uint64
 	logs   []string
 	next   []uint64
+}
+
+func (l *logNumbers) begin(firsts []uint64) {
+	l.firsts, l.logs, l.next = firsts, l.logs[:0], l.next[:0]
 }
 
 func (l *logNumbers) take(log string, count uint64) (uint64, bool) {

@@ -3,8 +3,6 @@ package pebble_test
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"sync"
@@ -12,6 +10,7 @@ import (
 	"time"
 
 	"github.com/mahati-host/mahati/internal/journal"
+	"github.com/mahati-host/mahati/internal/journal/journaltest"
 	"github.com/mahati-host/mahati/internal/journal/pebble"
 )
 
@@ -37,7 +36,7 @@ func BenchmarkAppend(b *testing.B) {
 	groups := 0
 	for groups < b.N {
 		n := min(turn, (b.N-groups)/benchSessions+1)
-		rawTime += allAtOnce(func(int) error { return raw.writer(n) }, b)
+		rawTime += allAtOnce(func(int) error { return writeRaw(raw, n) }, b)
 		ownTime += allAtOnce(func(i int) error { return sessions[i].writer(j, n) }, b)
 		groups += n * benchSessions
 	}
@@ -112,76 +111,34 @@ func (s *benchSession) batch() journal.Batch {
 	return batch
 }
 
-// rawLog is a log file with group commit and nothing else.
-type rawLog struct {
-	file  *os.File
-	queue chan rawWrite
-}
-
-type rawWrite struct {
-	bytes []byte
-	done  chan error
-}
-
-func (l *rawLog) run() {
-	for first := range l.queue {
-		group := []rawWrite{first}
-		buf := append([]byte{}, first.bytes...)
-		for more := true; more && len(group) < 512; {
-			select {
-			case w, ok := <-l.queue:
-				if more = ok; ok {
-					group, buf = append(group, w), append(buf, w.bytes...)
-				}
-			default:
-				more = false
-			}
-		}
-		_, err := l.file.Write(buf)
-		if err == nil {
-			err = syncData(l.file)
-		}
-		for _, w := range group {
-			w.done <- err
-		}
-	}
-}
-
-func openRawLog(b *testing.B) *rawLog {
+func openRawLog(b *testing.B) *journaltest.RawLog {
 	b.Helper()
-	l := &rawLog{file: benchFile(b), queue: make(chan rawWrite, 1_024)}
-	done := make(chan struct{})
-	go func() { defer close(done); l.run() }()
-	b.Cleanup(func() { close(l.queue); <-done })
+	l, err := journaltest.OpenRawLog(b.TempDir())
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		if err := l.Close(); err != nil {
+			b.Error(err)
+		}
+	})
 	return l
 }
 
-func (l *rawLog) writer(n int) error {
+func writeRaw(l *journaltest.RawLog, n int) error {
 	bytes := make([]byte, benchFacts*benchBytes)
-	answer := make(chan error, 1)
 	for range n {
-		l.queue <- rawWrite{bytes, answer}
-		if err := <-answer; err != nil {
+		if err := l.Append(bytes); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func benchFile(b *testing.B) *os.File {
-	b.Helper()
-	file, err := os.Create(filepath.Join(b.TempDir(), "log"))
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { _ = file.Close() })
-	return file
-}
-
 // BenchmarkAppendAlone has one session append with nobody else about, in turn
 // with the write and sync of the same bytes.
 func BenchmarkAppendAlone(b *testing.B) {
-	j, file := openBench(b), benchFile(b)
+	j, log := openBench(b), openRawLog(b)
 	s := newBenchSession("session")
 	var own, raw []time.Duration
 	bytes := make([]byte, benchFacts*benchBytes)
@@ -193,10 +150,7 @@ func BenchmarkAppendAlone(b *testing.B) {
 		}
 		own = append(own, time.Since(start))
 		start = time.Now()
-		if _, err := file.Write(bytes); err != nil {
-			b.Fatal(err)
-		}
-		if err := syncData(file); err != nil {
+		if err := log.AppendAlone(bytes); err != nil {
 			b.Fatal(err)
 		}
 		raw = append(raw, time.Since(start))

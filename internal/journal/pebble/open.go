@@ -99,6 +99,9 @@ func open(dir string, options Options) (*Journal, error) {
 		log:   &quietLogger{log: options.Logger},
 		tails: map[string]*tail{},
 	}
+	if err := checkLogEnd(options.FS, dir); err != nil {
+		return nil, fmt.Errorf("open %s: %w", dir, err)
+	}
 	if j.db, err = lsm.Open(dir, j.tuning()); err != nil {
 		return nil, fmt.Errorf("open %s: %w", dir, err)
 	}

@@ -21,7 +21,7 @@ func (j *Journal) Head(ctx context.Context, session string) (journal.Head, error
 	if err != nil {
 		return journal.Head{}, err
 	}
-	last, err := v.lastBatch(s)
+	last, err := v.lastHeader(s)
 	if err != nil || last == nil {
 		return journal.Head{}, err
 	}
@@ -47,20 +47,20 @@ func (j *Journal) Find(ctx context.Context, session, eventID string) (journal.Re
 	if !ok {
 		return journal.Record{}, notThere(session, eventID)
 	}
-	var found *journal.Record
+	var found journal.Record
 	err = v.walk(s, sequence, func(b *storedBatch) (bool, error) {
 		if sequence >= b.firstSequence && sequence <= b.last() {
-			found = &b.records[sequence-b.firstSequence]
+			found = b.records[sequence-b.firstSequence]
 		}
 		return false, nil
 	})
 	if err != nil {
 		return journal.Record{}, err
 	}
-	if found == nil || found.EventID != eventID {
+	if found.EventID != eventID {
 		return journal.Record{}, notThere(session, eventID)
 	}
-	return *found, nil
+	return found, nil
 }
 
 func notThere(session, eventID string) error {

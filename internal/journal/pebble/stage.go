@@ -58,7 +58,8 @@ func (j *Journal) Admit(closing bool) error {
 
 // Append implements journal.Appender.
 func (j *Journal) Append(ctx context.Context, batch journal.Batch) (journal.Receipt, error) {
-	if err := batch.Validate(); err != nil {
+	size, err := batch.Validate()
+	if err != nil {
 		return journal.Receipt{}, fmt.Errorf("append to %q: %w", batch.Session, err)
 	}
 	var body batchBody
@@ -66,9 +67,9 @@ func (j *Journal) Append(ctx context.Context, batch journal.Batch) (journal.Rece
 		body = encodeBody(batch.Facts)
 	}
 	var receipt journal.Receipt
-	err := j.committer.Do(ctx, journal.Request{
+	err = j.committer.Do(ctx, journal.Request{
 		Facts: len(batch.Facts),
-		Bytes: batch.Size(),
+		Bytes: size,
 		Stage: func() (err error) {
 			receipt, err = j.stageBatch(batch, body)
 			return err

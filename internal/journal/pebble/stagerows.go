@@ -33,13 +33,9 @@ func (j *Journal) planRow(p *plan, c journal.Change) error {
 
 func (j *Journal) planPut(p *plan, row journal.Row) error {
 	rowAt := func(key journal.Key) (journal.Row, error) { return j.plannedRow(p, key) }
-	if interrupt, ok := row.(journal.InterruptRow); ok {
-		offset, err := journal.OffsetOfRequest(interrupt, len(p.receipt.FirstLogs), p.receipt, rowAt)
-		if err != nil {
-			return err
-		}
-		interrupt.Offset = offset
-		row = interrupt
+	row, err := journal.CompleteRow(row, len(p.receipt.FirstLogs), p.receipt, rowAt)
+	if err != nil {
+		return err
 	}
 	key := row.Key()
 	if err := j.planSides(p, key); err != nil {

@@ -128,7 +128,8 @@ func (v *view) sessionOf(sid uint64) (string, error) {
 }
 
 // walk visits the batches of a session from the one that holds a sequence on,
-// until visit says to stop.
+// until visit says to stop. A batch is good until visit returns; the bytes and texts
+// of its records are for good.
 func (v *view) walk(s stream, from uint64, visit func(*storedBatch) (bool, error)) (err error) {
 	it, err := v.iterate(batchKey(s.sid, 0), batchKey(s.sid+1, 0))
 	if err != nil {
@@ -139,16 +140,16 @@ func (v *view) walk(s stream, from uint64, visit func(*storedBatch) (bool, error
 	if !valid {
 		expect, valid = 1, it.First()
 	}
+	var b storedBatch
 	for ; valid; valid = it.Next() {
 		first := numberAt(it.Key(), 9)
 		if expect != 0 && first != expect {
 			return damaged(s.session, expect, errors.New("batch is missing"))
 		}
-		b, err := readBatch(it, s, first)
-		if err != nil {
+		if err := b.read(it, s, first); err != nil {
 			return err
 		}
-		if more, err := visit(b); err != nil || !more {
+		if more, err := visit(&b); err != nil || !more {
 			return err
 		}
 		expect = b.last() + 1
@@ -161,42 +162,89 @@ func (v *view) walk(s stream, from uint64, visit func(*storedBatch) (bool, error
 
 // readBatch reads the batch that the iterator stands on.
 func readBatch(it *lsm.Iterator, s stream, first uint64) (*storedBatch, error) {
+	b := &storedBatch{}
+	return b, b.read(it, s, first)
+}
+
+func (b *storedBatch) read(it *lsm.Iterator, s stream, first uint64) error {
 	value, err := it.ValueAndErr()
 	if err != nil {
-		return nil, damaged(s.session, first, err)
+		return damaged(s.session, first, err)
 	}
-	return openBatch(bytes.Clone(value), s, first)
+	return b.open(bytes.Clone(value), s, first)
 }
 
 // openBatch decodes a stored batch and holds it to its place.
 func openBatch(value []byte, s stream, first uint64) (*storedBatch, error) {
-	b, err := decodeBatch(value)
-	if err == nil && (b.sid != s.sid || b.firstSequence != first) {
-		err = fmt.Errorf("batch %d of sid %d stands here", b.firstSequence, b.sid)
+	b := &storedBatch{}
+	return b, b.open(value, s, first)
+}
+
+func (b *storedBatch) open(value []byte, s stream, first uint64) error {
+	err := b.decode(value)
+	if err == nil {
+		err = b.standsAt(s, first)
 	}
 	if err != nil {
-		return nil, damaged(s.session, first, err)
+		return damaged(s.session, first, err)
 	}
 	for i := range b.records {
 		b.records[i].Session = s.session
 	}
-	return b, nil
+	return nil
+}
+
+// standsAt holds a batch to its place.
+func (h *batchHeader) standsAt(s stream, first uint64) error {
+	if h.sid != s.sid || h.firstSequence != first {
+		return fmt.Errorf("batch %d of sid %d stands here", h.firstSequence, h.sid)
+	}
+	return nil
 }
 
 // lastBatch reads the last batch of a session, nil when it has no facts.
 func (v *view) lastBatch(s stream) (b *storedBatch, err error) {
+	err = v.atLast(s, func(it *lsm.Iterator, first uint64) error {
+		b, err = readBatch(it, s, first)
+		return err
+	})
+	return b, err
+}
+
+// lastHeader reads no more than the header of the last batch, nil when the session has
+// no facts.
+func (v *view) lastHeader(s stream) (h *batchHeader, err error) {
+	err = v.atLast(s, func(it *lsm.Iterator, first uint64) error {
+		value, err := it.ValueAndErr()
+		if err == nil {
+			h = &batchHeader{}
+			_, err = h.decode(value)
+		}
+		if err == nil {
+			err = h.standsAt(s, first)
+		}
+		if err != nil {
+			return damaged(s.session, first, err)
+		}
+		return nil
+	})
+	return h, err
+}
+
+// atLast calls read where the last batch of a session stands, unless it has none.
+func (v *view) atLast(s stream, read func(it *lsm.Iterator, first uint64) error) (err error) {
 	it, err := v.iterate(batchKey(s.sid, 0), batchKey(s.sid+1, 0))
 	if err != nil {
-		return nil, damaged(s.session, 0, err)
+		return damaged(s.session, 0, err)
 	}
 	defer func() { err = errors.Join(err, it.Close()) }()
-	if !it.Last() {
-		if err := it.Error(); err != nil {
-			return nil, damaged(s.session, 0, err)
-		}
-		return nil, nil
+	if it.Last() {
+		return read(it, numberAt(it.Key(), 9))
 	}
-	return readBatch(it, s, numberAt(it.Key(), 9))
+	if err := it.Error(); err != nil {
+		return damaged(s.session, 0, err)
+	}
+	return nil
 }
 
 // markBefore finds the newest mark of a span with a number below a limit. It

@@ -38,7 +38,7 @@ const maxScan = 10
 
 // audit lists who decided what in a session. A page may have fewer items than its limit
 // and still have a next one.
-func (b *Binding) audit(w http.ResponseWriter, r *http.Request) error {
+func (b *Binding) audit(w http.ResponseWriter, r *request) error {
 	v, s, err := b.view(r, access.AuditSession)
 	if err != nil {
 		return err

@@ -3,6 +3,7 @@ package naradhttp
 import (
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -71,9 +72,12 @@ func frame(r host.Record) []byte {
 	return out
 }
 
+// handler answers a request, or says why it cannot, before it has written anything.
+type handler func(http.ResponseWriter, *request) error
+
 // Register adds the routes to a mux.
 func (b *Binding) Register(mux *http.ServeMux) {
-	for pattern, handle := range map[string]func(http.ResponseWriter, *http.Request) error{
+	for pattern, handle := range map[string]handler{
 		"GET /capabilities":                b.capabilities,
 		"POST /sessions":                   b.create,
 		"GET /sessions":                    b.list,
@@ -87,16 +91,20 @@ func (b *Binding) Register(mux *http.ServeMux) {
 		"GET /sessions/{id}/messages":      b.messages,
 		"GET /sessions/{id}/audit":         b.audit,
 		"GET /interrupts":                  b.inbox,
-		"POST /commands/message":           b.message,
-		"POST /commands/stop-active-root":  b.stop,
-		"POST /commands/queue":             b.queue,
-		"POST /commands/redact":            b.redact,
-		"POST /commands/resolve-interrupt": b.resolve,
+		"POST /commands/message":           perform[message](b),
+		"POST /commands/stop-active-root":  perform[stop](b),
+		"POST /commands/queue":             perform[queue](b),
+		"POST /commands/redact":            perform[redaction](b),
+		"POST /commands/resolve-interrupt": perform[resolution](b),
 		"POST /commands/start-workflow":    b.startWorkflow,
 	} {
 		method, path, _ := strings.Cut(pattern, " ")
 		mux.HandleFunc(method+" "+Prefix+path, func(w http.ResponseWriter, r *http.Request) {
-			if err := handle(w, r); err != nil {
+			asked, err := newRequest(r)
+			if err == nil {
+				err = handle(w, asked)
+			}
+			if err != nil {
 				server.WriteProblem(w, r, problemOf(err))
 			}
 		})
@@ -109,16 +117,17 @@ func write(w http.ResponseWriter, status int, v any) error {
 	if err != nil {
 		return fmt.Errorf("encode the answer: %w", err)
 	}
-	writeJSON(w, status, data)
+	writeJSON(w, status, append(data, '\n'))
 	return nil
 }
 
-// writeJSON answers with a document that is encoded already.
+// writeJSON answers with a document that is encoded already, a line.
 func writeJSON(w http.ResponseWriter, status int, data []byte) {
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
 	h.Set("Cache-Control", "no-store")
+	h.Set("Content-Length", strconv.Itoa(len(data)))
 	h.Set("Narad-Version", narad.Version)
 	w.WriteHeader(status)
-	_, _ = w.Write(append(data, '\n')) // the client may have left
+	_, _ = w.Write(data) // the client may have left
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -32,13 +33,13 @@ func bad(code, detail string) *server.Problem {
 }
 
 // badField is a request one field of which cannot be used.
-func badField(field, rule string) *server.Problem { return bad("invalid_field", field+" "+rule) }
+func badField(field, rule string) error { return bad("invalid_field", field+" "+rule) }
 
 // decode reads the body of a request into v. Unknown fields are ignored, as the
 // protocol wants, and null is an optional field left out; what is known must have its
 // form.
-func decode(r *http.Request, v any) error {
-	body, err := server.ReadBody(r)
+func decode(r *request, v any) error {
+	body, err := server.ReadBody(r.Request)
 	if err != nil {
 		return err
 	}
@@ -85,10 +86,14 @@ func deep(body []byte) bool {
 	return false
 }
 
-// checkID demands the form of an id that a client may choose (R4).
+// checkID demands the form of an id that a client may choose (R4). An id that a path
+// cannot hold, since clients and proxies take it for a step, would be lost at once.
 func checkID(field, id string) error {
 	if id == "" || len(id) > maxID || strings.ContainsFunc(id, func(r rune) bool { return !idRune(r) }) {
 		return badField(field, "must be 1 to 128 letters, digits and . _ : -")
+	}
+	if id == "." || id == ".." {
+		return badField(field, "must not be . or ..")
 	}
 	return nil
 }
@@ -122,36 +127,52 @@ const (
 	anyLines lineBreaks = true
 )
 
-// checkText bounds a text and refuses control characters in it. Line breaks and tabs
-// are for texts of several lines alone.
+// checkText bounds a text and refuses control characters in it, which terminals obey.
+// Line breaks and tabs are for texts of several lines alone.
 func checkText(field, s string, most int, lines lineBreaks) error {
 	if len(s) > most {
 		return badField(field, fmt.Sprintf("may have at most %d bytes", most))
 	}
-	for _, r := range s {
-		if (r < 0x20 || r == 0x7f) && !(bool(lines) && (r == '\n' || r == '\t' || r == '\r')) {
-			return badField(field, "holds a control character")
-		}
+	if strings.ContainsFunc(s, func(r rune) bool { return isControl(r) && !(bool(lines) && breaksLine(r)) }) {
+		return badField(field, "holds a control character")
 	}
 	return nil
 }
 
+// checkContent bounds what people and agents say to each other.
+func checkContent(field, s string) error {
+	if len(s) > maxMessage {
+		return badField(field, fmt.Sprintf("may have at most %d bytes", maxMessage))
+	}
+	return nil
+}
+
+const lineSeparator, paragraphSeparator = '\u2028', '\u2029'
+
+func isControl(r rune) bool {
+	return unicode.IsControl(r) || r == lineSeparator || r == paragraphSeparator
+}
+
+func breaksLine(r rune) bool {
+	return r == '\n' || r == '\r' || r == '\t' || r == lineSeparator || r == paragraphSeparator
+}
+
 // number reads a sequence of a query; absent is 0.
-func number(r *http.Request, name string) (uint64, error) {
-	text := r.URL.Query().Get(name)
+func number(r *request, name string) (uint64, error) {
+	text := r.query.Get(name)
 	if text == "" {
 		return 0, nil
 	}
 	n, err := strconv.ParseUint(text, 10, 53)
 	if err != nil {
-		return 0, bad("bad_cursor", name+" must be an integer of at least 0")
+		return 0, bad("cursor_invalid", name+" must be an integer of at least 0")
 	}
 	return n, nil
 }
 
 // limit reads the size of a page and brings it into its bounds (R26).
-func limit(r *http.Request, most int) (int, error) {
-	text := r.URL.Query().Get("limit")
+func limit(r *request, most int) (int, error) {
+	text := r.query.Get("limit")
 	if text == "" {
 		return most, nil
 	}
@@ -162,10 +183,12 @@ func limit(r *http.Request, most int) (int, error) {
 	return min(max(n, 1), most), nil
 }
 
-// badCursor tells a list's cursor that this host did not give from other mistakes.
-func badCursor(cursor string, err error) error {
-	if cursor != "" && errors.Is(err, host.ErrInvalid) {
-		return bad("bad_cursor", "cursor is none that this host gave")
+// listCursor returns the place behind the cursor of a list, which the host gave for the
+// same list with the same filters.
+func (b *Binding) listCursor(r *request, scope ...string) (place string, err error) {
+	place, err = b.host.Unseal(r.query.Get("cursor"), scope...)
+	if errors.Is(err, host.ErrInvalid) {
+		return "", bad("cursor_invalid", "cursor is none that this host gave for this list")
 	}
-	return err
+	return place, err
 }

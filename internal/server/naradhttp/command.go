@@ -1,6 +1,7 @@
 package naradhttp
 
 import (
+	"cmp"
 	"net/http"
 
 	"github.com/mahati-host/mahati/internal/access"
@@ -19,12 +20,12 @@ var statusCodes = map[decide.Status]int{
 
 // do performs a command and answers it. A refusal that has one of the eight words has
 // the shape of a command's answer (R23).
-func (b *Binding) do(w http.ResponseWriter, r *http.Request, q host.Request) error {
+func (b *Binding) do(w http.ResponseWriter, r *request, q host.Request) error {
 	if err := checkIDs(named{"commandId", q.CommandID}); err != nil {
 		return err
 	}
 	server.Annotate(r.Context(), "session", q.Session)
-	answer, err := b.host.Do(r.Context(), server.PrincipalOf(r.Context()), q)
+	answer, err := b.host.Do(r.Context(), r.principal(), q)
 	if err != nil {
 		var known bool
 		if answer, known = wordOf(err); !known {
@@ -58,123 +59,124 @@ type answered struct {
 	RunID           string        `json:"runId,omitzero"`
 }
 
-func (b *Binding) message(w http.ResponseWriter, r *http.Request) error {
-	var m struct {
-		SessionID     string   `json:"sessionId"`
-		Content       string   `json:"content"`
-		MessageID     string   `json:"messageId"`
-		AttachmentIDs []string `json:"attachmentIds"`
-		WhenBusy      string   `json:"whenBusy"`
-		CommandID     string   `json:"commandId"`
-	}
-	if err := decode(r, &m); err != nil {
-		return err
-	}
-	if err := checkID("sessionId", m.SessionID); err != nil {
-		return err
-	}
-	if err := checkIDs(named{"messageId", m.MessageID}); err != nil {
-		return err
-	}
-	if len(m.Content) > maxMessage {
-		return badField("content", "may have at most 262144 bytes")
-	}
-	switch decide.WhenBusy(m.WhenBusy) {
-	case "", decide.WhenBusyQueue, decide.WhenBusyReject, decide.WhenBusySteer:
-	default:
-		return badField("whenBusy", "must be queue, reject or steer")
-	}
-	return b.do(w, r, host.Request{
-		Action: access.SendMessage, Session: m.SessionID, CommandID: m.CommandID,
-		Command: decide.Message{
-			MessageID: m.MessageID, Content: m.Content, WhenBusy: decide.WhenBusy(m.WhenBusy), Attachments: len(m.AttachmentIDs),
-		},
-	})
+// body is that of a command: it says itself to the host, or why it cannot be.
+type body interface {
+	request() (host.Request, error)
 }
 
-func (b *Binding) stop(w http.ResponseWriter, r *http.Request) error {
-	var s struct {
-		SessionID string `json:"sessionId"`
-		RootRunID string `json:"rootRunId"`
-		Reason    string `json:"reason"`
-		CommandID string `json:"commandId"`
-	}
-	if err := decode(r, &s); err != nil {
-		return err
-	}
-	if err := checkID("sessionId", s.SessionID); err != nil {
-		return err
-	}
-	if err := checkIDs(named{"rootRunId", s.RootRunID}); err != nil {
-		return err
-	}
-	if err := checkText("reason", s.Reason, maxReason, anyLines); err != nil {
-		return err
-	}
-	return b.do(w, r, host.Request{
-		Action: access.StopRun, Session: s.SessionID, CommandID: s.CommandID,
-		Command: decide.Stop{RootRunID: s.RootRunID, Reason: s.Reason},
-	})
-}
-
-func (b *Binding) queue(w http.ResponseWriter, r *http.Request) error {
-	var q struct {
-		SessionID string `json:"sessionId"`
-		Action    string `json:"action"`
-		RunID     string `json:"runId"`
-		CommandID string `json:"commandId"`
-	}
-	if err := decode(r, &q); err != nil {
-		return err
-	}
-	if err := checkID("sessionId", q.SessionID); err != nil {
-		return err
-	}
-	var command decide.Command
-	switch q.Action {
-	case "release":
-		command = decide.Release{}
-	case "withdraw":
-		if err := checkID("runId", q.RunID); err != nil {
+// perform is the route of a command.
+func perform[B body](b *Binding) handler {
+	return func(w http.ResponseWriter, r *request) error {
+		var command B
+		if err := decode(r, &command); err != nil {
 			return err
 		}
-		command = decide.Withdraw{RunID: q.RunID}
-	default:
-		return badField("action", "must be release or withdraw")
+		asked, err := command.request()
+		if err != nil {
+			return err
+		}
+		return b.do(w, r, asked)
 	}
-	return b.do(w, r, host.Request{Action: access.ChangeQueue, Session: q.SessionID, CommandID: q.CommandID, Command: command})
 }
 
-func (b *Binding) redact(w http.ResponseWriter, r *http.Request) error {
-	var q struct {
-		SessionID          string  `json:"sessionId"`
-		MessageID          string  `json:"messageId"`
-		Reason             string  `json:"reason"`
-		DisplayReplacement *string `json:"displayReplacement"`
-		CommandID          string  `json:"commandId"`
+type message struct {
+	SessionID     string          `json:"sessionId"`
+	Content       string          `json:"content"`
+	MessageID     string          `json:"messageId"`
+	AttachmentIDs []string        `json:"attachmentIds"`
+	WhenBusy      decide.WhenBusy `json:"whenBusy"`
+	CommandID     string          `json:"commandId"`
+}
+
+func (m message) request() (host.Request, error) {
+	return host.Request{
+			Action: access.SendMessage, Session: m.SessionID, CommandID: m.CommandID,
+			Command: decide.Message{
+				MessageID: m.MessageID, Content: m.Content, WhenBusy: m.WhenBusy, Attachments: len(m.AttachmentIDs),
+			},
+		}, cmp.Or(
+			checkID("sessionId", m.SessionID),
+			checkIDs(named{"messageId", m.MessageID}),
+			checkContent("content", m.Content),
+			checkWhenBusy(m.WhenBusy),
+		)
+}
+
+func checkWhenBusy(word decide.WhenBusy) error {
+	switch word {
+	case "", decide.WhenBusyQueue, decide.WhenBusyReject, decide.WhenBusySteer:
+		return nil
 	}
-	if err := decode(r, &q); err != nil {
-		return err
+	return badField("whenBusy", "must be queue, reject or steer")
+}
+
+type stop struct {
+	SessionID string `json:"sessionId"`
+	RootRunID string `json:"rootRunId"`
+	Reason    string `json:"reason"`
+	CommandID string `json:"commandId"`
+}
+
+func (s stop) request() (host.Request, error) {
+	return host.Request{
+			Action: access.StopRun, Session: s.SessionID, CommandID: s.CommandID,
+			Command: decide.Stop{RootRunID: s.RootRunID, Reason: s.Reason},
+		}, cmp.Or(
+			checkID("sessionId", s.SessionID),
+			checkIDs(named{"rootRunId", s.RootRunID}),
+			checkText("reason", s.Reason, maxReason, anyLines),
+		)
+}
+
+type queue struct {
+	SessionID string `json:"sessionId"`
+	Action    string `json:"action"`
+	RunID     string `json:"runId"`
+	CommandID string `json:"commandId"`
+}
+
+func (q queue) request() (host.Request, error) {
+	command, err := q.command()
+	return host.Request{
+		Action: access.ChangeQueue, Session: q.SessionID, CommandID: q.CommandID, Command: command,
+	}, cmp.Or(checkID("sessionId", q.SessionID), err)
+}
+
+func (q queue) command() (decide.Command, error) {
+	switch q.Action {
+	case "release":
+		return decide.Release{}, nil
+	case "withdraw":
+		return decide.Withdraw{RunID: q.RunID}, checkID("runId", q.RunID)
 	}
-	if err := checkID("sessionId", q.SessionID); err != nil {
-		return err
+	return nil, badField("action", "must be release or withdraw")
+}
+
+type redaction struct {
+	SessionID          string  `json:"sessionId"`
+	MessageID          string  `json:"messageId"`
+	Reason             string  `json:"reason"`
+	DisplayReplacement *string `json:"displayReplacement"`
+	CommandID          string  `json:"commandId"`
+}
+
+func (q redaction) request() (host.Request, error) {
+	var shown string
+	if q.DisplayReplacement != nil {
+		shown = *q.DisplayReplacement
 	}
-	if err := checkID("messageId", q.MessageID); err != nil {
-		return err
-	}
-	if err := checkText("reason", q.Reason, maxReason, anyLines); err != nil {
-		return err
-	}
-	if q.DisplayReplacement != nil && len(*q.DisplayReplacement) > maxMessage {
-		return badField("displayReplacement", "may have at most 262144 bytes")
-	}
-	return b.do(w, r, host.Request{
-		Action: access.RedactMessage, Session: q.SessionID, CommandID: q.CommandID,
-		Command: decide.Redact{MessageID: q.MessageID, Reason: q.Reason, DisplayReplacement: q.DisplayReplacement},
-	})
+	return host.Request{
+			Action: access.RedactMessage, Session: q.SessionID, CommandID: q.CommandID,
+			Command: decide.Redact{MessageID: q.MessageID, Reason: q.Reason, DisplayReplacement: q.DisplayReplacement},
+		}, cmp.Or(
+			checkID("sessionId", q.SessionID),
+			checkID("messageId", q.MessageID),
+			checkText("reason", q.Reason, maxReason, anyLines),
+			checkContent("displayReplacement", shown),
+		)
 }
 
 // startWorkflow is a command of the protocol that this host does not perform.
-func (b *Binding) startWorkflow(w http.ResponseWriter, _ *http.Request) error {
+func (b *Binding) startWorkflow(w http.ResponseWriter, _ *request) error {
 	return write(w, http.StatusNotImplemented, answered{Status: decide.Unsupported, Detail: "this host runs no workflows"})
 }

@@ -3,7 +3,9 @@ package naradhttp
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strconv"
+	"sync"
 
 	"github.com/mahati-host/mahati/internal/access"
 	"github.com/mahati-host/mahati/internal/host"
@@ -24,7 +26,7 @@ var orderings = []ordering{
 }
 
 // events serves one page of history (R26).
-func (b *Binding) events(w http.ResponseWriter, r *http.Request) error {
+func (b *Binding) events(w http.ResponseWriter, r *request) error {
 	v, s, err := b.view(r, access.ReadSession)
 	if err != nil {
 		return err
@@ -54,21 +56,26 @@ type position struct {
 }
 
 // positions reads the cursors of a query. The first is the session's.
-func (b *Binding) positions(r *http.Request, head uint64) ([]position, error) {
+func (b *Binding) positions(r *request, head uint64) ([]position, error) {
 	var list []position
 	for _, o := range orderings {
-		p := position{ordering: o, id: r.URL.Query().Get(o.filter), given: r.URL.Query().Has(o.after)}
-		if o.filter != "" && p.id == "" {
-			if p.given {
-				return nil, bad("bad_cursor", o.after+" needs "+o.filter)
+		p := position{ordering: o, given: r.query.Has(o.after)}
+		if o.filter != "" {
+			p.id = r.query.Get(o.filter)
+			if p.id == "" && !p.given {
+				continue
 			}
-			continue
+			if p.id == "" {
+				return nil, bad("cursor_invalid", o.after+" needs "+o.filter)
+			}
+			if err := checkID(o.filter, p.id); err != nil {
+				return nil, err
+			}
 		}
-		after, err := number(r, o.after)
-		if err != nil {
+		var err error
+		if p.after, err = number(r, o.after); err != nil {
 			return nil, err
 		}
-		p.after = after
 		list = append(list, p)
 	}
 	if list[0].after > head {
@@ -86,6 +93,9 @@ func (b *Binding) read(ctx context.Context, v *host.View, asked []position, n in
 	chunk, err := v.Read(ctx, cursorOf(last), host.Page{Limit: n})
 	if err != nil {
 		return chunk, err
+	}
+	if last.filter == "" {
+		return chunk, nil // its cursor was held against the head
 	}
 	before, err := factBefore(ctx, v, last)
 	if err != nil {
@@ -145,7 +155,10 @@ func agree(wide position, before *host.Record, chunk host.Chunk) bool {
 
 // writePage answers with the stored bytes, which are never encoded again.
 func writePage(w http.ResponseWriter, s host.Summary, chunk host.Chunk, asked []position) {
-	out := []byte(`{"events":[`)
+	buffer := pages.Get().(*[]byte)
+	defer giveBack(buffer)
+	out := slices.Grow((*buffer)[:0], sizeOf(chunk))
+	out = append(out, `{"events":[`...)
 	for i, r := range chunk.Records {
 		if i > 0 {
 			out = append(out, ',')
@@ -154,13 +167,39 @@ func writePage(w http.ResponseWriter, s host.Summary, chunk host.Chunk, asked []
 	}
 	out = append(out, ']')
 	for _, p := range asked {
-		out = append(out, `,"`+p.next+`":`...)
+		out = append(out, `,"`...)
+		out = append(out, p.next...)
+		out = append(out, `":`...)
 		if !chunk.More || len(chunk.Records) == 0 {
 			out = append(out, "null"...)
 			continue
 		}
 		out = strconv.AppendUint(out, p.place(chunk.Records[len(chunk.Records)-1]), 10)
 	}
+	out = append(out, "}\n"...)
+	*buffer = out
 	setHeaders(w.Header(), s)
-	writeJSON(w, http.StatusOK, append(out, '}'))
+	writeJSON(w, http.StatusOK, out)
+}
+
+// pages are buffers for pages: the garbage of large ones is what history costs most.
+var pages = sync.Pool{New: func() any { return new([]byte) }}
+
+// maxKept is the size above which a buffer is not kept, in bytes.
+const maxKept = 1 << 20
+
+func giveBack(buffer *[]byte) {
+	if cap(*buffer) <= maxKept {
+		pages.Put(buffer)
+	}
+}
+
+// sizeOf is a little more than a page takes.
+func sizeOf(chunk host.Chunk) int {
+	const around = 256 // the names and numbers around the events
+	size := around
+	for _, r := range chunk.Records {
+		size += len(r.Bytes) + len(",")
+	}
+	return size
 }

@@ -179,11 +179,11 @@ func TestCursorsThatDoNotFit(t *testing.T) {
 			{"a place in a run that has not begun", "?rootRunId=nothing&afterSequence=1", 409, "cursor_ahead"},
 			{"a workflow that has not begun", "?workflowId=nothing", 200, ""},
 			{"a run of no workflow", "?workflowId=nothing&rootRunId=" + second, 409, "cursor_conflict"},
-			{"a run cursor without its run", "?afterSequence=1", 400, "bad_cursor"},
-			{"a workflow cursor without its workflow", "?afterWorkflowSequence=1", 400, "bad_cursor"},
-			{"negative", "?afterSessionSequence=-1", 400, "bad_cursor"},
-			{"not a number", "?afterSessionSequence=x", 400, "bad_cursor"},
-			{"beyond what JSON holds", "?afterSessionSequence=9007199254740993", 400, "bad_cursor"},
+			{"a run cursor without its run", "?afterSequence=1", 400, "cursor_invalid"},
+			{"a workflow cursor without its workflow", "?afterWorkflowSequence=1", 400, "cursor_invalid"},
+			{"negative", "?afterSessionSequence=-1", 400, "cursor_invalid"},
+			{"not a number", "?afterSessionSequence=x", 400, "cursor_invalid"},
+			{"beyond what JSON holds", "?afterSessionSequence=9007199254740993", 400, "cursor_invalid"},
 			{"limit is no number", "?limit=x", 400, "bad_request"},
 		}
 		for _, test := range tests {

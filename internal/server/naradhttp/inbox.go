@@ -4,32 +4,36 @@ import (
 	"net/http"
 
 	"github.com/mahati-host/mahati/internal/host"
-	"github.com/mahati-host/mahati/internal/server"
 	"github.com/mahati-host/mahati/narad"
 )
 
 // inbox lists the open interrupts that the caller may decide.
-func (b *Binding) inbox(w http.ResponseWriter, r *http.Request) error {
+func (b *Binding) inbox(w http.ResponseWriter, r *request) error {
 	n, err := limit(r, maxPage)
 	if err != nil {
 		return err
 	}
-	q := r.URL.Query()
-	if state := q.Get("state"); state != "" && state != "open" {
+	if state := r.query.Get("state"); state != "" && state != "open" {
 		return bad("bad_request", "state must be open")
 	}
-	if err := checkIDs(named{"sessionId", q.Get("sessionId")}); err != nil {
+	session := r.query.Get("sessionId")
+	if err := checkIDs(named{"sessionId", session}); err != nil {
 		return err
 	}
-	open, next, err := b.host.Inbox(r.Context(), server.PrincipalOf(r.Context()), q.Get("sessionId"), q.Get("cursor"), n)
+	scope := []string{"inbox", session}
+	place, err := b.listCursor(r, scope...)
 	if err != nil {
-		return badCursor(q.Get("cursor"), err)
+		return err
+	}
+	open, next, err := b.host.Inbox(r.Context(), r.principal(), session, place, n)
+	if err != nil {
+		return err
 	}
 	items := make([]asked, 0, len(open))
 	for _, a := range open {
 		items = append(items, askedOf(a))
 	}
-	return write(w, http.StatusOK, page(items, next))
+	return write(w, http.StatusOK, page(items, b.host.Seal(next, scope...)))
 }
 
 // asked is one open interrupt.

@@ -1,8 +1,9 @@
 package naradhttp
 
 import (
+	"cmp"
 	"errors"
-	"net/http"
+	"fmt"
 	"strconv"
 
 	"github.com/go-json-experiment/json"
@@ -12,7 +13,7 @@ import (
 	"github.com/mahati-host/mahati/internal/host"
 )
 
-// resolution is the body of a decision (§2.2).
+// resolution is the body of a decision (§2.2); the host finds the interrupt's session.
 type resolution struct {
 	InterruptID      string       `json:"interruptId"`
 	Decision         string       `json:"decision"`
@@ -23,34 +24,43 @@ type resolution struct {
 	CommandID        string       `json:"commandId"`
 }
 
-func (q *resolution) check() error {
-	if err := checkID("interruptId", q.InterruptID); err != nil {
-		return err
-	}
-	if q.Decision == "" {
-		return badField("decision", "is required")
-	}
-	if err := checkText("decision", q.Decision, maxName, oneLine); err != nil {
-		return err
-	}
-	if err := checkText("reason", q.Reason, maxReason, anyLines); err != nil {
-		return err
-	}
+func (q resolution) request() (host.Request, error) {
+	return host.Request{Action: access.ResolveInterrupt, CommandID: q.CommandID, Command: q.command()}, cmp.Or(
+		checkID("interruptId", q.InterruptID),
+		checkRequired("decision", q.Decision),
+		checkText("decision", q.Decision, maxName, oneLine),
+		checkText("reason", q.Reason, maxReason, anyLines),
+		q.checkRevision(),
+		checkCount("members", len(q.Members)),
+		checkCount("answers", len(q.Answers)),
+		q.checkMembers(),
+	)
+}
+
+func (q resolution) checkRevision() error {
 	if q.ExpectedRevision != nil && *q.ExpectedRevision < 0 {
 		return badField("expectedRevision", "must be a session sequence")
 	}
-	if len(q.Members) > maxMembers {
-		return badField("members", "may have at most 32 entries")
+	return nil
+}
+
+func checkRequired(field, value string) error {
+	if value == "" {
+		return badField(field, "is required")
 	}
-	if len(q.Answers) > maxMembers {
-		return badField("answers", "may have at most 32 entries")
+	return nil
+}
+
+func checkCount(field string, n int) error {
+	if n > maxMembers {
+		return badField(field, fmt.Sprintf("may have at most %d entries", maxMembers))
 	}
-	return q.checkMembers()
+	return nil
 }
 
 // checkMembers demands names. A member may repeat the command's decision: there is one
 // decision for all that are named.
-func (q *resolution) checkMembers() error {
+func (q resolution) checkMembers() error {
 	for i, m := range q.Members {
 		field := "members." + strconv.Itoa(i)
 		if m.id == "" {
@@ -66,7 +76,7 @@ func (q *resolution) checkMembers() error {
 	return nil
 }
 
-func (q *resolution) command() decide.Resolve {
+func (q resolution) command() decide.Resolve {
 	c := decide.Resolve{InterruptID: q.InterruptID, Decision: q.Decision, Reason: q.Reason, ExpectedRevision: q.revision()}
 	for _, m := range q.Members {
 		c.Members = append(c.Members, m.id)
@@ -79,7 +89,7 @@ func (q *resolution) command() decide.Resolve {
 
 // revision is what the decider saw, 0 if that is not told. Who saw an empty session
 // cannot have seen the request (R22), and says so as a revision that none has.
-func (q *resolution) revision() int64 {
+func (q resolution) revision() int64 {
 	switch {
 	case q.ExpectedRevision == nil:
 		return 0
@@ -87,18 +97,6 @@ func (q *resolution) revision() int64 {
 		return -1
 	}
 	return *q.ExpectedRevision
-}
-
-// resolve decides an interrupt, whose session the host finds.
-func (b *Binding) resolve(w http.ResponseWriter, r *http.Request) error {
-	var q resolution
-	if err := decode(r, &q); err != nil {
-		return err
-	}
-	if err := q.check(); err != nil {
-		return err
-	}
-	return b.do(w, r, host.Request{Action: access.ResolveInterrupt, CommandID: q.CommandID, Command: q.command()})
 }
 
 // memberName names a member of a pack: by its id, or as an object with its id and the

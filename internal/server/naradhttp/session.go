@@ -1,6 +1,7 @@
 package naradhttp
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 	"strings"
@@ -17,8 +18,8 @@ import (
 const activeProfiles = narad.AllProfiles &^ (narad.Graph | narad.Workspace | narad.Trace | narad.Debug)
 
 // capabilities tells what the host is (§10.4).
-func (b *Binding) capabilities(w http.ResponseWriter, r *http.Request) error {
-	if err := access.Authorize(server.PrincipalOf(r.Context()), access.ReadCapabilities, ""); err != nil {
+func (b *Binding) capabilities(w http.ResponseWriter, r *request) error {
+	if err := access.Authorize(r.principal(), access.ReadCapabilities, ""); err != nil {
 		return err
 	}
 	return write(w, http.StatusOK, map[string]any{
@@ -40,6 +41,7 @@ type summary struct {
 	Title                  string   `json:"title,omitzero"`
 	CWD                    string   `json:"cwd,omitzero"`
 	Agent                  string   `json:"agent,omitzero"`
+	ClientExecutorID       string   `json:"clientExecutorId,omitzero"`
 	RequiredProfiles       []string `json:"requiredProfiles"`
 	CreatedAt              string   `json:"createdAt"`
 	UpdatedAt              string   `json:"updatedAt"`
@@ -51,7 +53,7 @@ type summary struct {
 func summaryOf(s host.Summary) summary {
 	return summary{
 		SessionID: s.SessionID, WorkspaceID: s.WorkspaceID, State: s.State, Title: s.Title, CWD: s.Cwd,
-		Agent: s.Agent, RequiredProfiles: s.RequiredProfiles, CreatedAt: s.CreatedAt, UpdatedAt: s.UpdatedAt,
+		Agent: s.Agent, ClientExecutorID: s.ClientExecutorID, RequiredProfiles: s.RequiredProfiles, CreatedAt: s.CreatedAt, UpdatedAt: s.UpdatedAt,
 		CurrentSessionSequence: s.Last, ActiveRootRunID: s.ActiveRoot, ActiveWorkflowID: s.Workflow,
 	}
 }
@@ -68,21 +70,13 @@ type creation struct {
 }
 
 func (c *creation) check() error {
-	err := checkIDs(
-		named{"sessionId", c.SessionID}, named{"workspaceId", c.WorkspaceID}, named{"clientExecutorId", c.ClientExecutorID},
+	return cmp.Or(
+		checkIDs(named{"sessionId", c.SessionID}, named{"workspaceId", c.WorkspaceID}, named{"clientExecutorId", c.ClientExecutorID}),
+		checkText("cwd", c.CWD, maxPath, oneLine),
+		checkText("title", c.Title, maxTitle, oneLine),
+		checkText("agent", c.Agent, maxName, oneLine),
+		checkText("clientKind", c.ClientKind, maxName, oneLine),
 	)
-	if err != nil {
-		return err
-	}
-	for _, text := range []struct {
-		field, text string
-		most        int
-	}{{"cwd", c.CWD, maxPath}, {"title", c.Title, maxTitle}, {"agent", c.Agent, maxName}, {"clientKind", c.ClientKind, maxName}} {
-		if err := checkText(text.field, text.text, text.most, oneLine); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // complete fills in what the client leaves to the host. The agent is named in the
@@ -100,7 +94,7 @@ func (b *Binding) complete(c *creation) {
 }
 
 // create makes a session; the same id again finds it (R21).
-func (b *Binding) create(w http.ResponseWriter, r *http.Request) error {
+func (b *Binding) create(w http.ResponseWriter, r *request) error {
 	var c creation
 	if err := decode(r, &c); err != nil {
 		return err
@@ -109,7 +103,8 @@ func (b *Binding) create(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	b.complete(&c)
-	answer, err := b.host.Do(r.Context(), server.PrincipalOf(r.Context()), host.Request{
+	server.Annotate(r.Context(), "session", c.SessionID)
+	answer, err := b.host.Do(r.Context(), r.principal(), host.Request{
 		Action: access.CreateSession, Session: c.SessionID,
 		Command: decide.Create{Payload: facts.Created{
 			WorkspaceID: c.WorkspaceID, Cwd: c.CWD, ClientKind: c.ClientKind, Title: c.Title, Agent: c.Agent,
@@ -132,7 +127,7 @@ func (b *Binding) create(w http.ResponseWriter, r *http.Request) error {
 
 // show answers with the summary of a session, to a caller who may do the action in it:
 // who may create a session may see that it is there.
-func (b *Binding) show(w http.ResponseWriter, r *http.Request, status int, action access.Action, id string) error {
+func (b *Binding) show(w http.ResponseWriter, r *request, status int, action access.Action, id string) error {
 	_, s, err := b.viewOf(r, action, id)
 	if err != nil {
 		return err
@@ -141,17 +136,16 @@ func (b *Binding) show(w http.ResponseWriter, r *http.Request, status int, actio
 }
 
 // view returns the session that the path names, and its summary.
-func (b *Binding) view(r *http.Request, action access.Action) (*host.View, host.Summary, error) {
-	id := r.PathValue("id")
-	if err := checkID("sessionId", id); err != nil {
+func (b *Binding) view(r *request, action access.Action) (*host.View, host.Summary, error) {
+	id, err := r.session()
+	if err != nil {
 		return nil, host.Summary{}, err
 	}
 	return b.viewOf(r, action, id)
 }
 
-func (b *Binding) viewOf(r *http.Request, action access.Action, id string) (*host.View, host.Summary, error) {
-	server.Annotate(r.Context(), "session", id)
-	v, err := b.host.Attach(r.Context(), server.PrincipalOf(r.Context()), action, id)
+func (b *Binding) viewOf(r *request, action access.Action, id string) (*host.View, host.Summary, error) {
+	v, err := b.host.Attach(r.Context(), r.principal(), action, id)
 	if err != nil {
 		return nil, host.Summary{}, err
 	}
@@ -159,7 +153,7 @@ func (b *Binding) viewOf(r *http.Request, action access.Action, id string) (*hos
 	return v, s, err
 }
 
-func (b *Binding) summary(w http.ResponseWriter, r *http.Request) error {
+func (b *Binding) summary(w http.ResponseWriter, r *request) error {
 	_, s, err := b.view(r, access.ReadSession)
 	if err != nil {
 		return err
@@ -168,26 +162,34 @@ func (b *Binding) summary(w http.ResponseWriter, r *http.Request) error {
 }
 
 // list lists the sessions that the caller may see.
-func (b *Binding) list(w http.ResponseWriter, r *http.Request) error {
+func (b *Binding) list(w http.ResponseWriter, r *request) error {
 	n, err := limit(r, maxPage)
 	if err != nil {
 		return err
 	}
-	q := r.URL.Query()
-	if err := checkState(q.Get("state")); err != nil {
+	state, workspace := r.query.Get("state"), r.query.Get("workspaceId")
+	if err := checkState(state); err != nil {
 		return err
 	}
-	found, next, err := b.host.Sessions(r.Context(), server.PrincipalOf(r.Context()), host.Filter{
-		State: q.Get("state"), Workspace: q.Get("workspaceId"), Cursor: q.Get("cursor"), Limit: n,
+	if err := checkIDs(named{"workspaceId", workspace}); err != nil {
+		return err
+	}
+	scope := []string{"sessions", state, workspace}
+	place, err := b.listCursor(r, scope...)
+	if err != nil {
+		return err
+	}
+	found, next, err := b.host.Sessions(r.Context(), r.principal(), host.Filter{
+		State: state, Workspace: workspace, Cursor: place, Limit: n,
 	})
 	if err != nil {
-		return badCursor(q.Get("cursor"), err)
+		return err
 	}
 	items := make([]summary, 0, len(found))
 	for _, s := range found {
 		items = append(items, summaryOf(s))
 	}
-	return write(w, http.StatusOK, page(items, next))
+	return write(w, http.StatusOK, page(items, b.host.Seal(next, scope...)))
 }
 
 // checkState demands a state that sessions have, or none.
@@ -208,21 +210,20 @@ func page[T any](items []T, next string) map[string]any {
 	return p
 }
 
-func (b *Binding) archive(w http.ResponseWriter, r *http.Request) error {
+func (b *Binding) archive(w http.ResponseWriter, r *request) error {
 	return b.putAway(w, r, access.ArchiveSession, decide.Archive{})
 }
 
-func (b *Binding) restore(w http.ResponseWriter, r *http.Request) error {
+func (b *Binding) restore(w http.ResponseWriter, r *request) error {
 	return b.putAway(w, r, access.RestoreSession, decide.Restore{})
 }
 
-func (b *Binding) putAway(w http.ResponseWriter, r *http.Request, action access.Action, c decide.Command) error {
-	id := r.PathValue("id")
-	if err := checkID("sessionId", id); err != nil {
+func (b *Binding) putAway(w http.ResponseWriter, r *request, action access.Action, c decide.Command) error {
+	id, err := r.session()
+	if err != nil {
 		return err
 	}
-	server.Annotate(r.Context(), "session", id)
-	answer, err := b.host.Do(r.Context(), server.PrincipalOf(r.Context()), host.Request{Action: action, Session: id, Command: c})
+	answer, err := b.host.Do(r.Context(), r.principal(), host.Request{Action: action, Session: id, Command: c})
 	if err != nil {
 		return err
 	}
@@ -244,13 +245,12 @@ func unchanged(answer host.Answer) error {
 }
 
 // remove deletes a session for ever.
-func (b *Binding) remove(w http.ResponseWriter, r *http.Request) error {
-	id := r.PathValue("id")
-	if err := checkID("sessionId", id); err != nil {
+func (b *Binding) remove(w http.ResponseWriter, r *request) error {
+	id, err := r.session()
+	if err != nil {
 		return err
 	}
-	server.Annotate(r.Context(), "session", id)
-	answer, err := b.host.Delete(r.Context(), server.PrincipalOf(r.Context()), id)
+	answer, err := b.host.Delete(r.Context(), r.principal(), id)
 	if err != nil {
 		return err
 	}
@@ -262,7 +262,7 @@ func (b *Binding) remove(w http.ResponseWriter, r *http.Request) error {
 }
 
 // attach tells what a client must know before it subscribes (§10.3, §10.4, R25).
-func (b *Binding) attach(w http.ResponseWriter, r *http.Request) error {
+func (b *Binding) attach(w http.ResponseWriter, r *request) error {
 	_, s, err := b.view(r, access.ReadSession)
 	if err != nil {
 		return err
@@ -290,8 +290,8 @@ func (b *Binding) attach(w http.ResponseWriter, r *http.Request) error {
 // claims returns the profiles that the client claims of those that are advertised, in
 // its order. A claim that leaves out a required one is refused, unless the client says
 // that it steps over what it did not claim.
-func claims(r *http.Request, requires []string) ([]string, error) {
-	text := r.URL.Query().Get("profiles")
+func claims(r *request, requires []string) ([]string, error) {
+	text := r.query.Get("profiles")
 	if text == "" {
 		return requires, nil
 	}
@@ -302,7 +302,7 @@ func claims(r *http.Request, requires []string) ([]string, error) {
 			claimed = append(claimed, p.IDs()[0])
 		}
 	}
-	if r.URL.Query().Get("unclaimed") == "skip" {
+	if r.query.Get("unclaimed") == "skip" {
 		return claimed, nil
 	}
 	for _, id := range requires {

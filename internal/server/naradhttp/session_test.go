@@ -45,6 +45,29 @@ func TestCreateNamesWhatWasLeftOut(t *testing.T) {
 	})
 }
 
+// A summary shows what the session was made with, wherever it is read.
+func TestSummariesShowTheSession(t *testing.T) {
+	dir := t.TempDir()
+	bubble(t, rigOptions{}, func(t *testing.T, r *rig) {
+		const made = `{"sessionId":"s1","workspaceId":"w1","title":"T","agent":"test","clientExecutorId":"laptop:1"`
+		answers := map[string]reply{
+			"create": r.want(r.post("/sessions", made+`,"cwd":`+quote(dir)+`}`), 201),
+			"get":    r.want(r.get("/sessions/s1"), 200),
+		}
+		items, _ := narad.Raw(r.want(r.get("/sessions"), 200).body).Field("items").Elements()
+		answers["list"] = reply{body: string(items[0])}
+		for from, got := range answers {
+			for field, want := range map[string]string{
+				"sessionId": "s1", "workspaceId": "w1", "title": "T", "agent": "test", "clientExecutorId": "laptop:1", "cwd": dir,
+			} {
+				if got.field(field) != want {
+					t.Errorf("%s: %s is %q, want %q", from, field, got.field(field), want)
+				}
+			}
+		}
+	})
+}
+
 // R21, field case 45: the id of a session is its key.
 func TestCreateAgainFindsTheSession(t *testing.T) {
 	bubble(t, rigOptions{}, func(t *testing.T, r *rig) {

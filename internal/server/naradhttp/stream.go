@@ -25,13 +25,13 @@ func setHeaders(h http.Header, s host.Summary) {
 }
 
 // stream follows a session: everything after the cursor, and then what comes.
-func (b *Binding) stream(w http.ResponseWriter, r *http.Request) error {
+func (b *Binding) stream(w http.ResponseWriter, r *request) error {
 	v, s, err := b.view(r, access.ReadSession)
 	if err != nil {
 		return err
 	}
 	for _, name := range []string{"hydrate", "watch"} {
-		if r.URL.Query().Get(name) != "" {
+		if r.query.Get(name) != "" {
 			return bad("not_offered", "this host does not offer "+name+" on a stream")
 		}
 	}
@@ -43,7 +43,7 @@ func (b *Binding) stream(w http.ResponseWriter, r *http.Request) error {
 	if r.Method == http.MethodHead {
 		return nil // a HEAD has no body, and must not wait for one to end
 	}
-	st, err := b.streams.Open(w, r)
+	st, err := b.streams.Open(w, r.Request)
 	if err != nil {
 		return err
 	}
@@ -58,10 +58,13 @@ func (b *Binding) stream(w http.ResponseWriter, r *http.Request) error {
 // cursor is where a stream begins. An event id that the client saw last is believed
 // only if the fact at its place has exactly this id; it beats the query, since a
 // browser reconnects with both (R3, R27).
-func cursor(r *http.Request, v *host.View, head uint64) (uint64, error) {
+func cursor(r *request, v *host.View, head uint64) (uint64, error) {
 	after, err := number(r, "afterSessionSequence")
 	if err != nil {
 		return 0, err
+	}
+	if len(r.Header.Values("Last-Event-ID")) > 1 {
+		return 0, bad("bad_request", "Last-Event-ID is given more than once")
 	}
 	if id := r.Header.Get("Last-Event-ID"); id != "" {
 		record, err := v.Find(r.Context(), id)
@@ -70,7 +73,7 @@ func cursor(r *http.Request, v *host.View, head uint64) (uint64, error) {
 			return record.Sequence, nil
 		case !errors.Is(err, host.ErrNotFound):
 			return 0, err
-		case !r.URL.Query().Has("afterSessionSequence"):
+		case !r.query.Has("afterSessionSequence"):
 			return 0, conflict("cursor_unknown", "Last-Event-ID is no event of the session")
 		}
 	}

@@ -17,7 +17,7 @@ import (
 )
 
 // messages serves the transcript as a hydrate record (R29).
-func (b *Binding) messages(w http.ResponseWriter, r *http.Request) error {
+func (b *Binding) messages(w http.ResponseWriter, r *request) error {
 	v, s, err := b.view(r, access.ReadSession)
 	if err != nil {
 		return err
@@ -35,7 +35,7 @@ func (b *Binding) messages(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	setHeaders(w.Header(), s)
-	writeJSON(w, http.StatusOK, record)
+	writeJSON(w, http.StatusOK, append(record, '\n'))
 	return nil
 }
 

@@ -9,7 +9,6 @@ import (
 
 	"github.com/mahati-host/mahati/internal/access"
 	"github.com/mahati-host/mahati/internal/agent"
-	"github.com/mahati-host/mahati/internal/journal/pebble"
 	"github.com/mahati-host/mahati/narad"
 	"github.com/mahati-host/mahati/narad/session"
 )
@@ -120,21 +119,5 @@ func TestATranscriptThatIsTooLarge(t *testing.T) {
 		r.say("s1", "tell")
 		synctest.Wait()
 		r.wantProblem(r.get("/sessions/s1/messages"), 413, "snapshot_too_large")
-	})
-}
-
-// A cursor that no list gave is a mistake of the client.
-func TestListsRefuseForeignCursors(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		j, err := pebble.Open(t.TempDir(), pebble.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = j.Close() })
-		r := start(t, rigOptions{engine: j})
-		for _, path := range []string{"/sessions", "/interrupts"} {
-			r.want(r.get(path), 200)
-			r.wantProblem(r.get(path+"?cursor=nonsense"), 400, "bad_cursor")
-		}
 	})
 }

@@ -48,7 +48,8 @@ func (m *Model) pauseFollowsInterrupt(f fact) string {
 			return code
 		}
 	}
-	if _, awaited := m.history.awaitedWorkflows()[f.workflowID()]; awaited && !f.is("workflow.paused") {
+	_, awaited := m.history.awaitedWorkflows()[f.workflowID()]
+	if m.knowsWorkflows() && awaited && !f.is("workflow.paused") {
 		return "pause_must_follow"
 	}
 	return ""
@@ -95,7 +96,7 @@ func (m *Model) runRules(f fact) string {
 
 // workflowRules are what a host holds every event of a workflow to.
 func (m *Model) workflowRules(f fact) string {
-	if !m.strict || f.workflowID() == "" || f.is("workflow.started") {
+	if !m.strict || !m.knowsWorkflows() || f.workflowID() == "" || f.is("workflow.started") {
 		return ""
 	}
 	w, known := m.history.workflow(f.workflowID())
@@ -293,6 +294,7 @@ func (m *Model) interruptRequested(f fact) string {
 	if f.workflowScope() {
 		w, known := m.history.workflow(f.workflowID())
 		switch {
+		case !m.knowsWorkflows():
 		case !known:
 			return "workflow_not_started"
 		case w.state != "running":

@@ -69,6 +69,10 @@ func (m *Model) Apply(line []byte) Verdict {
 // negotiated reports whether the profile of a type is in use.
 func (m *Model) negotiated(f fact) bool { return narad.Type(f.kind).Profile()&m.without == 0 }
 
+// knowsWorkflows reports whether it can be known how a workflow stands. Runs and
+// interrupts name workflows, but only the workflow profile tells of them.
+func (m *Model) knowsWorkflows() bool { return m.without&narad.Workflow == 0 }
+
 // foreign reports whether a record belongs to another session. The first record that
 // is taken decides which session it is.
 func (m *Model) foreign(f fact) bool { return m.sessionID != "" && f.sessionID() != m.sessionID }

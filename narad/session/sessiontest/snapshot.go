@@ -11,7 +11,9 @@ func (m *Model) Snapshot() map[string]any {
 	s.put("lastSessionSequence", number(h.cursor()))
 	s.put("sessionGap", m.latched)
 	s.put("activeRootRunId", h.activeRoot())
-	s.put("activeWorkflowId", h.activeWorkflow())
+	if m.knowsWorkflows() {
+		s.put("activeWorkflowId", h.activeWorkflow())
+	}
 	s.put("runs", h.shownRuns())
 	s.put("workflows", h.shownWorkflows())
 	s.put("tools", h.shownTools())

@@ -19,6 +19,8 @@ const Arg = "acp-test-agent"
 //
 //	load             it can load sessions, and tells their history when it does
 //	load=refuse      it says that it can, and cannot
+//	load=late        it tells the history after its answer
+//	mcp=http         it says that it reaches servers over HTTP
 //	auth             it wants somebody to sign in, with the method "key"
 //	version=N        it speaks this version of the protocol
 //	initialize=exit  it exits with status 7 when it is greeted
@@ -48,11 +50,13 @@ func Command(words ...string) []string {
 //	huge N                  one chunk of so many bytes
 //	ask ID KINDS JSON       asks a permission with options of these kinds, separated by
 //	                        commas, for a tool call; it goes on at once
+//	cancel ID               takes the request back
 //	wait ID                 waits for the answer and says it
 //	spawn PATH              starts a grandchild that writes to PATH as long as it lives
 //	cancelled               waits for session/cancel
 //	hang                    waits for ever
 //	stderr TEXT             says something in its own log
+//	servers                 says in its own log of which MCP servers it was told
 //	exit N                  exits
 //	mute                    closes its output and lives on
 //	error CODE TEXT         answers with an error
@@ -77,6 +81,7 @@ func Main() {
 type fake struct {
 	words   []string
 	session string
+	servers json.RawMessage // as it was told of them
 
 	mu       sync.Mutex
 	out      *bufio.Writer          // guarded by mu
@@ -116,11 +121,15 @@ type message struct {
 	ID     json.RawMessage `json:"id"`
 	Method string          `json:"method"`
 	Result json.RawMessage `json:"result"`
-	Error  json.RawMessage `json:"error"`
+	Error  *struct {
+		Code int `json:"code"`
+	} `json:"error"`
 	Params struct {
 		SessionID string `json:"sessionId"`
 		MethodID  string `json:"methodId"`
-		Prompt    []struct {
+		// MCPServers are the servers that it is told of.
+		MCPServers json.RawMessage `json:"mcpServers"`
+		Prompt     []struct {
 			Text string `json:"text"`
 		} `json:"prompt"`
 	} `json:"params"`
@@ -154,6 +163,7 @@ func (a *fake) take(m message) {
 		a.signedIn = m.Params.MethodID == "key"
 		a.answer(m.ID, `{}`)
 	case "session/new":
+		a.servers = m.Params.MCPServers
 		if a.has("auth") && !a.signedIn {
 			a.fail(m.ID, -32000, "sign in first")
 			return
@@ -186,9 +196,10 @@ func (a *fake) initialize(m message) {
 	if !ok {
 		version = "1"
 	}
-	loads := a.has("load") || a.has("load=refuse")
+	loads := a.has("load") || a.has("load=refuse") || a.has("load=late")
 	a.answer(m.ID, fmt.Sprintf(
-		`{"protocolVersion":%s,"agentCapabilities":{"loadSession":%t},"authMethods":[{"id":"key","name":"Key"}]}`, version, loads))
+		`{"protocolVersion":%s,"agentCapabilities":{"loadSession":%t,"mcpCapabilities":{"http":%t}},"authMethods":[{"id":"key","name":"Key"}]}`,
+		version, loads, a.has("mcp=http")))
 }
 
 func (a *fake) load(m message) {
@@ -197,10 +208,21 @@ func (a *fake) load(m message) {
 		return
 	}
 	a.session = m.Params.SessionID
+	if a.has("load=late") {
+		a.answer(m.ID, `{}`)
+		<-time.After(200 * time.Millisecond)
+		a.replay()
+		return
+	}
+	a.replay()
+	a.answer(m.ID, `{}`)
+}
+
+// replay tells what was told before.
+func (a *fake) replay() {
 	a.update(`{"sessionUpdate":"user_message_chunk","content":{"type":"text","text":"told before"}}`)
 	a.update(`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"said before"}}`)
 	a.update(`{"sessionUpdate":"tool_call","toolCallId":"old","title":"old","status":"completed"}`)
-	a.answer(m.ID, `{}`)
 }
 
 // route hands an answer of the host to who waits for it.
@@ -212,7 +234,10 @@ func (a *fake) route(m message) {
 		} `json:"outcome"`
 	}
 	said := "error"
-	if len(m.Error) == 0 && json.Unmarshal(m.Result, &answer) == nil {
+	switch {
+	case m.Error != nil && m.Error.Code == -32800:
+		said = "taken back"
+	case m.Error == nil && json.Unmarshal(m.Result, &answer) == nil:
 		said = answer.Outcome.Outcome + answer.Outcome.OptionID
 	}
 	var id string

@@ -87,6 +87,8 @@ func (a *fake) step(verb, rest string) {
 		a.chunk("agent_message_chunk", strings.Repeat("h", number(rest)))
 	case "ask":
 		a.ask(rest)
+	case "cancel":
+		a.line(`{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":%q}}`, rest)
 	case "wait":
 		a.chunk("agent_message_chunk", "["+rest+": "+<-a.waiter(rest)+"]")
 	default:
@@ -104,6 +106,8 @@ func (a *fake) misbehave(verb, rest string) {
 		select {}
 	case "stderr":
 		fmt.Fprintln(os.Stderr, rest)
+	case "servers":
+		fmt.Fprintf(os.Stderr, "servers %s\n", a.servers)
 	case "exit":
 		os.Exit(number(rest))
 	case "mute":

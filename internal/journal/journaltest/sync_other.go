@@ -1,7 +1,8 @@
 //go:build !linux
 
-package pebble_test
+package journaltest
 
 import "os"
 
+// syncData makes what was written to a file durable.
 func syncData(file *os.File) error { return file.Sync() }
