@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"runtime"
@@ -139,6 +140,7 @@ func (s *Server) fromHere(w http.ResponseWriter, r *http.Request) bool {
 // answered.
 func (s *Server) limitBody(w *response, r *http.Request, raw http.ResponseWriter) bool {
 	if r.ContentLength > MaxBody {
+		hearOut(w, r)
 		WriteProblem(w, r, bodyTooLarge())
 		return false
 	}
@@ -157,6 +159,19 @@ func (s *Server) limitBody(w *response, r *http.Request, raw http.ResponseWriter
 	// net/http takes the deadline away at the end of the body.
 	_ = w.control.SetReadDeadline(time.Now().Add(bodyTimeout))
 	return true
+}
+
+// hearingTime bounds how long a body is read that is refused.
+const hearingTime = 5 * time.Second
+
+// hearOut reads a body that is refused, if it is not much larger than allowed: most clients
+// that still send when the answer comes see a broken connection, and not the answer.
+func hearOut(w *response, r *http.Request) {
+	if r.ContentLength > 4*MaxBody || r.Header.Get("Expect") != "" {
+		return
+	}
+	_ = w.control.SetReadDeadline(time.Now().Add(hearingTime))
+	_, _ = io.Copy(io.Discard, r.Body)
 }
 
 func (s *Server) only(w http.ResponseWriter, r *http.Request, method string, handle http.HandlerFunc) {

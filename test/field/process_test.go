@@ -3,7 +3,9 @@ package field_test
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -195,4 +197,18 @@ func (b *bed) pidIn(path string) int {
 		return pid > 0
 	})
 	return pid
+}
+
+// metrics is what the host exposes.
+func (b *bed) metrics() string {
+	b.t.Helper()
+	req, err := http.NewRequestWithContext(b.context(), http.MethodGet, b.url+"/metrics", nil)
+	b.must(err)
+	req.Header.Set("Authorization", "Bearer "+b.token)
+	resp, err := b.http.Do(req)
+	b.must(err)
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	b.must(err)
+	return string(text)
 }

@@ -53,6 +53,9 @@ func TestCase72ReaderThatStopsReading(t *testing.T) {
 		s, err := b.client().Session(b.context(), "busy")
 		return err == nil && s.ActiveRootRunID != run
 	})
+	b.eventually("the readers are dropped", func() bool { // a second after the host could give them nothing more
+		return strings.Contains(b.metrics(), fmt.Sprintf("mahati_streams_stalled_total %d", len(stalled)))
+	})
 	for i, conn := range stalled {
 		_ = conn.SetReadDeadline(time.Now().Add(patience))
 		n, err := io.Copy(io.Discard, conn)
