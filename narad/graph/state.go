@@ -122,15 +122,6 @@ func (s *State) Canonical() narad.Raw {
 	return canonicalGraph(s.scope.root(), s.raws, s.edges.raws())
 }
 
-// node returns a node by its id.
-func (s *State) node(id string) (Node, bool) {
-	i, known := s.index[id]
-	if !known {
-		return Node{}, false
-	}
-	return s.nodes[i], true
-}
-
 // add adds a node, unless one of its id is there.
 func (s *State) add(c *Change, n Node) {
 	if _, known := s.index[n.ID]; known {
