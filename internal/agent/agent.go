@@ -131,6 +131,12 @@ type Handle interface {
 	ToolOutput(ctx context.Context, toolCallID, text string) error
 	// FinishTool records the end of a tool call.
 	FinishTool(ctx context.Context, toolCallID string, r ToolResult) error
+	// CallClient calls a tool of the run's executor, which runs it elsewhere, and waits
+	// for its end; meanwhile the run may be paused until the executor is there. Started
+	// is told the host's id of the call when it is recorded, and may be nil.
+	CallClient(ctx context.Context, t Tool, started func(toolCallID string)) (ToolResult, error)
+	// AwaitClient waits for a call of the executor that was open before a restart.
+	AwaitClient(ctx context.Context, toolCallID string) (ToolResult, error)
 	// OpenGate asks whether an open tool call may go on, while the run works on: in a
 	// gate run of its own (R10). It returns when the question is recorded, so that what
 	// is told after it stands after it; Await waits for the answer. A denied call is
@@ -274,6 +280,8 @@ type Nested struct {
 	ParentToolCallID string
 	// Prompt is what the nested run was told, "" for none.
 	Prompt string
+	// Executor runs the client tools of the run; "" is that of the run above (R34).
+	Executor string
 }
 
 // Round is one request to a model with what follows from it.

@@ -18,6 +18,7 @@ type runCommand struct {
 	Agent     string   `placeholder:"NAME" help:"Agent of the session. Otherwise the host's default."`
 	Title     string   `placeholder:"TEXT" help:"Title of the session. Otherwise the beginning of the prompt."`
 	Workspace string   `placeholder:"ID" help:"Workspace of the session."`
+	Executor  string   `placeholder:"NAME" help:"Executor that runs the session's client tools: see mahati executor."`
 	Cwd       string   `placeholder:"DIR" help:"Directory that the agent works in. Otherwise this one."`
 	Detach    bool     `short:"d" help:"Do not follow: print the session's id, with --json the run's too."`
 	JSON      bool     `name:"json" help:"Print the facts as JSON lines, and ask nothing."`
@@ -103,7 +104,7 @@ func (c runCommand) create(ctx context.Context, host *client.Client, prompt stri
 		title = short(prompt, 60)
 	}
 	created, _, err := host.CreateSession(ctx, client.NewSession{
-		WorkspaceID: c.Workspace, CWD: cwd, Title: title, Agent: c.Agent,
+		WorkspaceID: c.Workspace, CWD: cwd, Title: title, Agent: c.Agent, ClientExecutorID: c.Executor,
 	})
 	var refused *client.Error
 	if errors.As(err, &refused) && refused.Status == http.StatusUnprocessableEntity {

@@ -29,6 +29,7 @@ type Config struct {
 	Workspaces   Workspaces
 	Storage      Storage
 	Agents       Agents
+	Executors    Executors
 	Policy       []Rule
 	Queue        Queue
 	Sessions     Sessions
@@ -58,6 +59,20 @@ type Agents struct {
 	Default     string // a name in Named, or empty
 	Named       map[string]Agent
 }
+
+// Executors is how tools run on other machines.
+type Executors struct {
+	Lease     time.Duration // without a heartbeat
+	Heartbeat time.Duration
+	TokenLife time.Duration // of one call
+	Absent    string        // Wait or Fail
+}
+
+// What a call does whose executor is away.
+const (
+	Wait = "wait"
+	Fail = "fail"
+)
 
 // Queue bounds the messages that wait in a session.
 type Queue struct{ Max int }

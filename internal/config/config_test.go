@@ -51,9 +51,12 @@ func defaults() config.Config {
 		Workspaces: config.Workspaces{Roots: []string{"/home/ada"}},
 		Storage:    config.Storage{Reserve: 1 << 30},
 		Agents:     config.Agents{MaxRunning: 8, CancelGrace: 10 * time.Second, IdleTimeout: 10 * time.Minute},
-		Queue:      config.Queue{Max: 100},
-		Sessions:   config.Sessions{Mailbox: 64},
-		History:    config.History{Page: 1000},
+		Executors: config.Executors{
+			Lease: time.Minute, Heartbeat: 15 * time.Second, TokenLife: 5 * time.Minute, Absent: config.Wait,
+		},
+		Queue:    config.Queue{Max: 100},
+		Sessions: config.Sessions{Mailbox: 64},
+		History:  config.History{Page: 1000},
 		Streams: config.Streams{
 			WriteTimeout: 30 * time.Second, MaxLag: 65_536, Heartbeat: 15 * time.Second, Max: 4096, MaxPerPrincipal: 256,
 		},
@@ -114,6 +117,12 @@ header_env = { Authorization = "ISSUES" }
 kind = "script"
 file = "rehearsal.script"
 
+[executors]
+lease = "30s"
+heartbeat = "10s"
+token_life = "1h"
+absent = "fail"
+
 [queue]
 max = 7
 [sessions]
@@ -168,6 +177,9 @@ tool = "Read*"
 		Policy: []config.Rule{
 			{Name: "no keys", Action: config.Deny, Kinds: []string{"edit", "delete"}, Path: "**/.ssh/*"},
 			{Name: "rule-2", Action: config.Allow, Kinds: []string{"read"}, Tool: "Read*"},
+		},
+		Executors: config.Executors{
+			Lease: 30 * time.Second, Heartbeat: 10 * time.Second, TokenLife: time.Hour, Absent: config.Fail,
 		},
 		Queue: config.Queue{Max: 7}, Sessions: config.Sessions{Mailbox: 8}, History: config.History{Page: 9},
 		Streams: config.Streams{WriteTimeout: 20 * time.Second, MaxLag: 10, Heartbeat: 5 * time.Second, Max: 11, MaxPerPrincipal: 3},

@@ -57,6 +57,9 @@ func (l *loader) expand(path string) string {
 func (l *loader) relations() {
 	c := &l.config
 	blame := func(key, value, rule string) { l.fail(l.sources[key], key, value, rule) }
+	if c.Executors.Heartbeat > c.Executors.Lease/2 {
+		blame("executors.heartbeat", c.Executors.Heartbeat.String(), "must be at most half of executors.lease, or leases end between two heartbeats")
+	}
 	if c.TLS.Cert != "" && c.TLS.Key == "" {
 		blame("tls.cert", fmt.Sprintf("%q", c.TLS.Cert), "needs tls.key")
 	}

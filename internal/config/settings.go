@@ -50,6 +50,16 @@ finishing go on. B, KiB, MiB, GiB, TiB; at least 64MiB.`,
 		{"agents.default", `The agent of sessions that name none: the NAME of an [agents.NAME] below.`,
 			text(&c.Agents.Default, "", nil)},
 
+		{"executors.lease", `How long an executor, which runs tools on its own machine, counts as attached without a
+heartbeat.`,
+			duration(&c.Executors.Lease, time.Minute, time.Second, time.Hour)},
+		{"executors.heartbeat", `How often an executor is to say that it is there; at most half of the lease.`,
+			duration(&c.Executors.Heartbeat, 15*time.Second, 100*time.Millisecond, time.Hour)},
+		{"executors.token_life", `How long one call may take, and may wait for its executor.`,
+			duration(&c.Executors.TokenLife, 5*time.Minute, time.Second, 7*24*time.Hour)},
+		{"executors.absent", `What a call does whose executor is away: "wait", with the run paused, or "fail".`,
+			choice(&c.Executors.Absent, Wait, Wait, Fail)},
+
 		{"queue.max", `Messages that may wait in a session.`,
 			number{&c.Queue.Max, 100, 1, 10_000}},
 		{"sessions.mailbox", `Commands that may wait for a session. More are answered 503.`,

@@ -17,6 +17,7 @@ import (
 	"github.com/mahati-host/mahati/internal/agent/process"
 	"github.com/mahati-host/mahati/internal/agent/script"
 	"github.com/mahati-host/mahati/internal/config"
+	"github.com/mahati-host/mahati/internal/executor"
 	"github.com/mahati-host/mahati/internal/host"
 )
 
@@ -119,6 +120,10 @@ func hostOptions(cfg config.Config, log *slog.Logger) host.Options {
 		Logger: log, MaxRunning: cfg.Agents.MaxRunning, QueueLimit: cfg.Queue.Max,
 		Mailbox: cfg.Sessions.Mailbox, CancelGrace: cfg.Agents.CancelGrace, IdleAfter: cfg.Agents.IdleTimeout,
 		EndLeft: process.KillGroup, Roots: cfg.Workspaces.Roots,
+		Executors: executor.Options{
+			Lease: cfg.Executors.Lease, Heartbeat: cfg.Executors.Heartbeat, TokenLife: cfg.Executors.TokenLife,
+		},
+		FailAbsent: cfg.Executors.Absent == config.Fail,
 	}
 	for _, r := range cfg.Policy {
 		o.Rules = append(o.Rules, host.Rule{

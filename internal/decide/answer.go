@@ -48,6 +48,8 @@ const (
 	RefusedStopped Refusal = "stopped"
 	RefusedEnded   Refusal = "ended"
 	RefusedInvalid Refusal = "invalid"
+	// RefusedPaused: nothing starts in a paused run. It may when the run has resumed.
+	RefusedPaused Refusal = "paused"
 	// RefusedTooLarge is given by the owner: no fact may hold the value (R7).
 	RefusedTooLarge Refusal = "too_large"
 )

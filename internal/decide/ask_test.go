@@ -85,7 +85,7 @@ func TestPermitRefused(t *testing.T) {
 	b.bars(permit(run, "nothing", "g", "i"), decide.RefusedInvalid)
 	b.bars(permit("nothing", "call", "g", "i"), decide.RefusedEnded)
 	b.ok(approval(run))
-	b.bars(permit(run, "call", "g", "i-2"), decide.RefusedInvalid) // paused
+	b.bars(permit(run, "call", "g", "i-2"), decide.RefusedPaused) // paused
 }
 
 func approval(run string) decide.Ask {
@@ -99,9 +99,9 @@ func TestPausedRun(t *testing.T) {
 	b, run := withCall(t)
 	b.ok(decide.Say{RunID: run, MessageID: "m", Text: "May I"})
 	b.ok(approval(run))
-	b.bars(approval(run), decide.RefusedInvalid)
-	b.bars(decide.StartTool{RunID: run, ToolCallID: "t", Name: "x", Args: narad.Raw("{}")}, decide.RefusedInvalid)
-	b.bars(decide.StartRun{ParentRunID: run, RunID: "child"}, decide.RefusedInvalid)
+	b.bars(approval(run), decide.RefusedPaused)
+	b.bars(decide.StartTool{RunID: run, ToolCallID: "t", Name: "x", Args: narad.Raw("{}")}, decide.RefusedPaused)
+	b.bars(decide.StartRun{ParentRunID: run, RunID: "child"}, decide.RefusedPaused)
 	b.ok(decide.ToolOutput{RunID: run, Output: output("call", "x")})
 	b.ok(decide.FinishTool{RunID: run, ToolCallID: "call", Outcome: narad.OutcomeSuccess, Response: narad.Raw("1")})
 	b.ok(decide.Resolve{InterruptID: "i", Decision: "approve"})

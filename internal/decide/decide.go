@@ -34,6 +34,10 @@ type Env struct {
 	CanSteer bool
 	// QueueLimit bounds the waiting messages of a session.
 	QueueLimit int
+	// ExecutorPresent tells whether an executor can take a call now; nil: none can.
+	// AwaitExecutor says that a run waits for one that cannot (R32).
+	ExecutorPresent func(executor string) bool
+	AwaitExecutor   bool
 	// Run tells the state of a run that is no longer open, and Interrupt how an
 	// interrupt was closed. They may be nil for commands that need neither.
 	Run       func(runID string) (session.RunState, bool)
@@ -64,6 +68,9 @@ type Outcome struct {
 	Closing bool
 	// About is the index of the fact that the answer is about.
 	About int
+	// Issue names the client tool calls that get their token in this batch, Await those
+	// that wait for their executor from now on.
+	Issue, Await []string
 }
 
 // Decide returns what a command leads to.
@@ -73,7 +80,10 @@ func Decide(c Command, state *session.State, d *desk.State, env Env) Outcome {
 	if !answer.Status.Accepted() && !answer.keep {
 		return Outcome{Answer: answer}
 	}
-	return Outcome{Answer: answer, Facts: draft.facts, Closing: draft.closing, About: draft.about}
+	return Outcome{
+		Answer: answer, Facts: draft.facts, Closing: draft.closing, About: draft.about,
+		Issue: draft.issue, Await: draft.await,
+	}
 }
 
 // draft collects what a command proposes.
@@ -85,6 +95,8 @@ type draft struct {
 	facts   []narad.Authority
 	closing bool
 	about   int
+	issue   []string
+	await   []string
 }
 
 // cause is what a client did that led to a fact (R1).

@@ -15,6 +15,8 @@ type StartRun struct {
 	// Prompt is what the nested run was told; MessageID its message's id.
 	Prompt    string
 	MessageID string
+	// ClientExecutorID is bound to the run; "" is that of the run above (R34).
+	ClientExecutorID string
 }
 
 func (s StartRun) propose(d *draft) Answer {
@@ -32,7 +34,7 @@ func (s StartRun) propose(d *draft) Answer {
 	}
 	start := &narad.RunStarted{
 		ParentRunID: parent.RunID, ParentToolCallID: s.ParentToolCallID,
-		ClientExecutorID: parent.ClientExecutorID, // the parent's, and recorded explicitly (§3.3)
+		ClientExecutorID: orElse(s.ClientExecutorID, parent.ClientExecutorID), // recorded explicitly (§3.3)
 	}
 	facts.SetAgentID(&start.Event, s.AgentID)
 	facts.SetAgentName(&start.Event, s.Name)

@@ -33,7 +33,9 @@ func (d *draft) starting(runID string) (session.Run, Answer, bool) {
 	case d.state.Stopped(runID):
 		return run, refuseRecord(RefusedStopped, "a stop was requested"), false
 	case run.State != session.Running:
-		return run, refuseRecord(RefusedInvalid, "the run is paused"), false
+		refusal := refuseRecord(RefusedPaused, "the run is paused")
+		refusal.RunID = runID
+		return run, refusal, false
 	}
 	return run, answer, ok
 }

@@ -91,7 +91,7 @@ func New(store Store, options Options) *Executors {
 }
 
 // Load takes up the leases that the store holds: each has one lease time from now. It
-// is called once, before anything else.
+// is called before anything else, and may be called again.
 func (x *Executors) Load(ctx context.Context) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -104,6 +104,9 @@ func (x *Executors) Load(ctx context.Context) error {
 			return fmt.Errorf("lease of executor %q: %w", r.Executor, err)
 		}
 		l.expires = x.opt.Now().Add(x.opt.Lease)
+		if x.seats[r.Executor] != nil {
+			continue // taken up before
+		}
 		s := newSeat(x, r.Executor)
 		x.seats[r.Executor] = s
 		s.take(l)
@@ -303,6 +306,9 @@ func (x *Executors) Deliver(g Grant) {
 		x.opt.Undelivered(g.Call)
 	}
 }
+
+// TokenLife is how long a call may take, and wait for its executor.
+func (x *Executors) TokenLife() time.Duration { return x.opt.TokenLife }
 
 // Settle forgets a call that has ended: it is not sent again.
 func (x *Executors) Settle(executor, toolCallID string) {

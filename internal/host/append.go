@@ -33,10 +33,23 @@ func (o *owner) write(ctx context.Context, t *task, outcome *decide.Outcome) err
 		return err
 	}
 	outcome.Answer.SessionSequence = o.control.Session.Last() + 1 + int64(outcome.About)
+	tokens, err := o.settling(ctx, outcome.Facts, t.claim)
+	if err != nil {
+		return err
+	}
 	if err := o.apply(&batch, outcome.Facts); err != nil {
 		return err
 	}
-	return o.append(ctx, batch, t, outcome.Answer)
+	if err := o.issue(ctx, &tokens, outcome); err != nil {
+		o.failure = err // the state is ahead of the disk
+		return err
+	}
+	batch.Changes = append(batch.Changes, tokens.rows...)
+	if err := o.append(ctx, batch, t, outcome.Answer); err != nil {
+		return err
+	}
+	o.handOut(tokens)
+	return nil
 }
 
 func (o *owner) newBatch(t *task, closing bool) journal.Batch {

@@ -239,8 +239,29 @@ func (h *handle) messageLocked() string {
 	return h.messageID
 }
 
-// do records what is pending and then the command, with nothing in between.
+// do records what is pending and then the command, with nothing in between. What a pause
+// of the run forbids is tried again when the run goes on.
 func (h *handle) do(ctx context.Context, t *task) (decide.Answer, error) {
+	for {
+		t.resumed = make(chan struct{})
+		answer, err := h.once(ctx, t)
+		if !errors.Is(err, errPaused) {
+			return answer, err
+		}
+		select {
+		case <-t.resumed:
+		case <-ctx.Done():
+			return decide.Answer{}, ctx.Err()
+		case <-h.o.ended:
+			return decide.Answer{}, agent.ErrEnded
+		}
+	}
+}
+
+// errPaused says that the run is paused, and begins nothing.
+var errPaused = errors.New("the run is paused")
+
+func (h *handle) once(ctx context.Context, t *task) (decide.Answer, error) {
 	release, err := h.take(ctx)
 	if err != nil {
 		return decide.Answer{}, err
@@ -274,7 +295,7 @@ func (h *handle) endStreams(c decide.Command) {
 // completes reports whether a command completes the run's open message.
 func completes(c decide.Command) bool {
 	switch c.(type) {
-	case decide.StartTool, decide.Ask, decide.EndMessage:
+	case decide.StartTool, decide.StartClientTool, decide.Ask, decide.EndMessage:
 		return true
 	}
 	return false
@@ -355,6 +376,8 @@ func refusalOf(a decide.Answer, err error) error {
 		return agent.ErrStopped
 	case decide.RefusedEnded:
 		return agent.ErrEnded
+	case decide.RefusedPaused:
+		return errPaused
 	case decide.RefusedTooLarge:
 		return agent.ErrTooLarge
 	case decide.RefusedInvalid:

@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/mahati-host/mahati/internal/agent"
 	"github.com/mahati-host/mahati/internal/decide"
+	"github.com/mahati-host/mahati/internal/executor"
 	"github.com/mahati-host/mahati/internal/feed"
 	"github.com/mahati-host/mahati/internal/journal"
 	"github.com/mahati-host/mahati/internal/replay"
@@ -51,6 +52,12 @@ type Options struct {
 	// EndLeft ends a process that a dead host left running, or an agent that does not
 	// close. Required where agents have processes; nil does nothing.
 	EndLeft func(context.Context, agent.Process) error
+	// Executors are the times and bounds of client executors. Its clock, and who is told
+	// of arrivals and of calls that nobody took, are the host's own.
+	Executors executor.Options
+	// FailAbsent ends a client tool call at once whose executor is not there, as
+	// client_unavailable; else its run waits for it (R32).
+	FailAbsent bool
 	// Roots are the directories below which a session may work; none means any.
 	Roots []string
 }
@@ -95,6 +102,9 @@ type Host struct {
 	end     context.CancelFunc
 	work    sync.WaitGroup // owners, and what runs for no owner
 
+	executors *executor.Executors
+	awaited   awaited
+
 	mu     sync.Mutex
 	owners map[string]*owner // guarded by mu
 	closed bool              // guarded by mu
@@ -110,6 +120,9 @@ func New(j journal.Journal, f *feed.Feed, agents Agents, options Options) *Host 
 	}
 	h.replay = replay.New(j, replay.Options{Logger: h.opt.Logger})
 	h.places = newPlaces(h.opt.MaxRunning, h.wakeWaiting)
+	o := h.opt.Executors
+	o.Now, o.Arrived, o.Undelivered = h.opt.Now, h.arrived, h.undelivered
+	h.executors = executor.New(j, o)
 	h.timers = timer.New(j, h.fire, timer.Options{Now: h.opt.Now, Logger: h.opt.Logger})
 	return h
 }
@@ -161,6 +174,7 @@ func (h *Host) Close() error {
 	h.mu.Unlock()
 	h.end()
 	h.timers.Close()
+	h.executors.Close()
 	h.work.Wait()
 	return h.leftBehind()
 }
@@ -307,6 +321,9 @@ func (h *Host) wakeWaiting(session string) {
 // fire performs a due timer.
 func (h *Host) fire(ctx context.Context, row journal.TimerRow) error {
 	cmd, ok := expiry(row)
+	if !ok {
+		cmd, ok = expiredCall(row)
+	}
 	if !ok {
 		return nil
 	}

@@ -18,7 +18,7 @@ func (h *handle) StartRun(ctx context.Context, n agent.Nested) (agent.Handle, er
 	}
 	_, err := h.do(ctx, &task{command: decide.StartRun{
 		ParentRunID: h.info.RunID, ParentToolCallID: n.ParentToolCallID, RunID: id, AgentID: n.AgentID,
-		Name: n.Name, Prompt: n.Prompt, MessageID: info.Prompt.MessageID,
+		Name: n.Name, Prompt: n.Prompt, MessageID: info.Prompt.MessageID, ClientExecutorID: n.Executor,
 	}})
 	if err != nil {
 		return nil, err

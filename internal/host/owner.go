@@ -12,6 +12,7 @@ import (
 	"github.com/mahati-host/mahati/internal/index"
 	"github.com/mahati-host/mahati/internal/journal"
 	"github.com/mahati-host/mahati/internal/replay"
+	"github.com/mahati-host/mahati/narad"
 )
 
 // owner is the one goroutine that writes a session. Everything below left belongs to
@@ -32,9 +33,11 @@ type owner struct {
 	term    journal.Term
 	place   bool // holds a place among the running agents
 	active  *activeRun
-	asked   map[string][]waiter // who waits for an interrupt
-	failure error               // why the owner must end
-	env     decide.Env          // what is the same for every decision
+	asked   map[string][]waiter                       // who waits for an interrupt
+	called  map[string][]chan *narad.ToolCallFinished // who waits for a client tool call
+	paused  map[string][]chan struct{}                // who waits for a run to go on
+	failure error                                     // why the owner must end
+	env     decide.Env                                // what is the same for every decision
 }
 
 func newOwner(h *Host, id string) *owner {
@@ -42,11 +45,13 @@ func newOwner(h *Host, id string) *owner {
 		host: h, id: id, log: h.opt.Logger.With("session", id),
 		mailbox: make(chan *task, h.opt.Mailbox), records: make(chan *task),
 		loaded: make(chan struct{}), ended: make(chan struct{}), left: make(chan struct{}),
-		asked: map[string][]waiter{},
+		asked: map[string][]waiter{}, called: map[string][]chan *narad.ToolCallFinished{},
+		paused: map[string][]chan struct{}{},
 	}
 	o.keeper = newKeeper(o)
 	ctx := context.WithoutCancel(h.life)
 	o.env = decide.Env{
+		ExecutorPresent: h.executors.Present, AwaitExecutor: !h.opt.FailAbsent,
 		NewID: h.opt.NewID, QueueLimit: h.opt.QueueLimit,
 		Run: h.endedRun(ctx, id), Interrupt: h.closedInterrupt(ctx, id), Message: h.recorded(ctx, id),
 	}
@@ -177,6 +182,11 @@ func (o *owner) answer(t *task) (decide.Answer, error) {
 	if first, known, err := o.firstAnswer(ctx, t); known || err != nil {
 		return first, err
 	}
+	if t.claim != nil {
+		if answer, done, err := o.judge(ctx, t.claim); done {
+			return answer, err
+		}
+	}
 	outcome := o.decide(t)
 	defer o.settlePlace()
 	if err := o.write(ctx, t, &outcome); err != nil {
@@ -185,7 +195,16 @@ func (o *owner) answer(t *task) (decide.Answer, error) {
 	if t.interrupt != "" && outcome.Answer.Status.Accepted() {
 		o.expect(t.interrupt, t.wait)
 	}
+	if t.finished != nil && outcome.Answer.Status.Accepted() {
+		o.called[t.toolCall] = append(o.called[t.toolCall], t.finished)
+	}
+	if t.resumed != nil && outcome.Answer.Err == decide.RefusedPaused {
+		o.paused[outcome.Answer.RunID] = append(o.paused[outcome.Answer.RunID], t.resumed)
+	}
 	o.react(outcome.Facts)
+	if _, arrived := t.command.(decide.ExecutorArrived); arrived || len(outcome.Await) > 0 {
+		o.noteAwaited()
+	}
 	return outcome.Answer, nil
 }
 

@@ -26,7 +26,12 @@ func (o *owner) react(list []narad.Authority) {
 			}
 		case *narad.InterruptResolved:
 			o.deliver(f)
+		case *narad.ToolCallFinished:
+			o.returned(f)
+		case *narad.RunResumed:
+			o.resumed(f.RunID)
 		case *narad.RunFinished, *narad.RunError, *narad.RunCancelled:
+			o.resumed(fact.Envelope().RunID) // what waits for it is told that it has ended
 			if o.active != nil && fact.Envelope().RunID == o.active.id {
 				o.active = nil
 			}
@@ -76,4 +81,20 @@ func (o *owner) deliver(f *narad.InterruptResolved) {
 		w.answer <- f
 	}
 	delete(o.asked, f.InterruptID)
+}
+
+// returned gives the end of a client tool call to whoever waits for it.
+func (o *owner) returned(f *narad.ToolCallFinished) {
+	for _, c := range o.called[f.ToolCallID] {
+		c <- f // each has room for its one end
+	}
+	delete(o.called, f.ToolCallID)
+}
+
+// resumed lets those try again whom the pause of a run has refused.
+func (o *owner) resumed(runID string) {
+	for _, c := range o.paused[runID] {
+		close(c)
+	}
+	delete(o.paused, runID)
 }

@@ -18,6 +18,9 @@ func (h *Host) Start(ctx context.Context) error {
 	if err := h.endLeft(ctx); err != nil {
 		return err
 	}
+	if err := h.executors.Load(ctx); err != nil {
+		return fmt.Errorf("take up executors: %w", err)
+	}
 	if _, err := h.timers.FireOverdue(ctx); err != nil {
 		return fmt.Errorf("fire overdue timers: %w", err)
 	}
@@ -86,6 +89,7 @@ func (o *owner) repair(ctx context.Context) error {
 			return err
 		}
 	}
+	o.noteAwaited()
 	if o.active == nil && o.control.Session.ActiveRootRunID() != "" {
 		return o.resume(ctx)
 	}

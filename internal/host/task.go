@@ -7,6 +7,7 @@ import (
 	"github.com/mahati-host/mahati/facts"
 	"github.com/mahati-host/mahati/internal/decide"
 	"github.com/mahati-host/mahati/internal/journal"
+	"github.com/mahati-host/mahati/narad"
 )
 
 // task is one command on its way through an owner.
@@ -22,6 +23,13 @@ type task struct {
 	// wait gets the decision of interrupt, which the command asks or waits for.
 	interrupt string
 	wait      waiter
+	// claim is what an executor says, which is judged before the command is decided.
+	claim *claim
+	// finished gets the end of toolCall, which the command starts or waits for.
+	toolCall string
+	finished chan *narad.ToolCallFinished
+	// resumed is closed when the run goes on whose pause has refused the command.
+	resumed chan struct{}
 	// remove, not a command, deletes the session.
 	remove bool
 	reply  chan reply // has room for the one reply

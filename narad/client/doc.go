@@ -61,6 +61,7 @@
 // # What it is not
 //
 // It decides nothing and never takes silence for an outcome: the host decides, the
-// client mirrors. It does not execute tools, keeps nothing on disk, and logs nothing.
+// client mirrors. It logs nothing, and keeps nothing on disk but the [Ledger] of an
+// executor. It executes no tool of its own: [Client.Execute] runs the functions given.
 // It follows redirects nowhere, for they would carry the token along.
 package client

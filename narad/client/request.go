@@ -29,8 +29,9 @@ type call struct {
 	method string
 	path   string // below the base, escaped
 	query  url.Values
-	body   any  // nil for none
-	once   bool // has no id: must not be sent again when its answer is lost
+	body   any    // nil for none
+	lease  string // of an executor, "" for none
+	once   bool   // has no id: must not be sent again when its answer is lost
 	read   func(response) error
 }
 
@@ -116,6 +117,9 @@ func (c *Client) request(ctx context.Context, k call, payload []byte) (*http.Req
 	}
 	req.Header.Set("Accept", "application/json")
 	req.Header.Set("User-Agent", c.userAgent)
+	if k.lease != "" {
+		req.Header.Set("Narad-Lease", k.lease)
+	}
 	c.authorize(req.Header)
 	return req, nil
 }

@@ -78,7 +78,7 @@ func (c *Client) Stream(ctx context.Context, sessionID string, q StreamQuery) (*
 	if err != nil {
 		return nil, err
 	}
-	return c.open(ctx, op, path, q)
+	return c.open(ctx, call{op: op, path: path, query: q.values()}, q)
 }
 
 // WorkspaceStream opens the stream of watch events of a workspace. Of the query,
@@ -89,12 +89,14 @@ func (c *Client) WorkspaceStream(ctx context.Context, workspaceID string, q Stre
 	if !ok {
 		return nil, badID(op, "a workspace id")
 	}
-	return c.open(ctx, op, "/workspaces/"+name+"/stream", StreamQuery{LastEventID: q.LastEventID, Silence: q.Silence})
+	q = StreamQuery{LastEventID: q.LastEventID, Silence: q.Silence}
+	return c.open(ctx, call{op: op, path: "/workspaces/" + name + "/stream", query: q.values()}, q)
 }
 
-func (c *Client) open(ctx context.Context, op, path string, q StreamQuery) (*Stream, error) {
+func (c *Client) open(ctx context.Context, k call, q StreamQuery) (*Stream, error) {
 	lifetime, cancel := context.WithCancelCause(ctx)
-	k := call{op: op, method: http.MethodGet, path: path, query: q.values()}
+	op := k.op
+	k.method = http.MethodGet
 	req, err := c.request(lifetime, k, nil)
 	if err != nil {
 		cancel(nil)

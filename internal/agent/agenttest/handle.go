@@ -214,7 +214,9 @@ func (h *handle) StartRun(ctx context.Context, n agent.Nested) (nested agent.Han
 func (s *Session) runStart(b *book, toolCallID string) *narad.RunStarted {
 	e := b.event()
 	e.RunID = s.id("run")
-	return &narad.RunStarted{Event: e, ParentRunID: b.runID, ParentToolCallID: toolCallID}
+	return &narad.RunStarted{
+		Event: e, ParentRunID: b.runID, ParentToolCallID: toolCallID, ClientExecutorID: s.executor(),
+	}
 }
 
 func prompt(e narad.Event, scope narad.Scope, m agent.Message) *narad.MessageUserRecorded {

@@ -27,7 +27,7 @@ func (s *Session) Start(a agent.Agent, text string) *Run {
 	id := s.id("run")
 	message := agent.Message{MessageID: s.id("message"), Content: text}
 	e := narad.Event{RootRunID: id, RunID: id}
-	err := s.record(&narad.RunStarted{Event: e}, prompt(e, narad.ScopeSession, message)) // R9
+	err := s.record(&narad.RunStarted{Event: e, ClientExecutorID: s.executor()}, prompt(e, narad.ScopeSession, message)) // R9
 	if err != nil && !s.dead {
 		s.t.Fatalf("start a run: %v", err)
 	}

@@ -21,6 +21,8 @@ type Options struct {
 	Cwd string
 	// Answer decides an interrupt when somebody waits for it; false leaves it open.
 	Answer func(session.Interrupt) (Decision, bool)
+	// Client runs the calls of the session's executor; nil: there is none.
+	Client func(ctx context.Context, toolCallID, name string) (agent.ToolResult, error)
 	// Cut says where the host dies.
 	Cut Cut
 }

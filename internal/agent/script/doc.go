@@ -25,6 +25,6 @@
 //
 // # What it is not
 //
-// It expresses no running workflows, client tools, state, views, attachments,
+// It expresses no running workflows, state, views, attachments,
 // artifacts, traces or debug facts.
 package script

@@ -224,6 +224,8 @@ func stepReader(kind string) func(*reader, *yaml.Node, manner) action {
 		return readThink
 	case "tool":
 		return readTool
+	case "client":
+		return readClient
 	case "ask":
 		return readAsk
 	case "question":

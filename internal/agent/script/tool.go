@@ -154,22 +154,30 @@ func resultOf(r agent.ToolResult) result {
 }
 
 func (t *tool) start(ctx context.Context, sc *scene, at spot) (string, error) {
-	call := agent.Tool{AgentID: at.path, Name: t.name, Kind: t.kind}
-	var err error
-	if call.Args, err = t.args.arguments(sc, at); err != nil {
+	call, err := t.describe(sc, at)
+	if err != nil {
 		return "", err
 	}
+	return sc.h.StartTool(ctx, call)
+}
+
+// describe says what the call is about.
+func (t *tool) describe(sc *scene, at spot) (call agent.Tool, err error) {
+	call = agent.Tool{AgentID: at.path, Name: t.name, Kind: t.kind}
+	if call.Args, err = t.args.arguments(sc, at); err != nil {
+		return call, err
+	}
 	if call.Title, err = t.title.fill(sc, at); err != nil {
-		return "", err
+		return call, err
 	}
 	for _, p := range t.paths {
 		path, err := p.fill(sc, at)
 		if err != nil {
-			return "", err
+			return call, err
 		}
 		call.Paths = append(call.Paths, path)
 	}
-	return sc.h.StartTool(ctx, call)
+	return call, nil
 }
 
 // work asks for permission, if the call needs one, performs an open call and ends it.

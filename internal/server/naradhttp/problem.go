@@ -50,6 +50,16 @@ var problems = []struct {
 	{host.ErrStorageFull, server.Problem{
 		HTTPStatus: http.StatusInsufficientStorage, Code: "storage_full", Detail: "too little space is left",
 	}},
+	{host.ErrWrongLease, server.Problem{
+		HTTPStatus: http.StatusForbidden, Code: "wrong_lease", Detail: "this is not the executor's lease: a newer attach has superseded it",
+	}},
+	{host.ErrLeaseExpired, server.Problem{
+		HTTPStatus: http.StatusGone, Code: "lease_expired", Detail: "the lease has expired, or was never given: attach again",
+	}},
+	{host.ErrTooManyExecutors, server.Problem{
+		HTTPStatus: http.StatusServiceUnavailable, Code: "too_many_executors", Detail: "as many executors are attached as the host allows",
+		RetryAfter: 15 * time.Second,
+	}},
 	{context.Canceled, server.Problem{ // nobody reads it, but it is no error of ours to be logged
 		HTTPStatus: http.StatusInternalServerError, Code: "canceled", Detail: "the request ended before its answer",
 	}},
