@@ -49,14 +49,14 @@ func (b *Binding) executorStream(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
+	if r.Method == http.MethodHead {
+		return nil // it has no body, and must not take the place of one that has
+	}
 	c, err := b.host.ConnectExecutor(r.principal(), id, r.Header.Get(leaseHeader))
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	if r.Method == http.MethodHead {
-		return nil
-	}
 	st, err := b.streams.Open(w, r.Request)
 	if err != nil {
 		return err

@@ -127,6 +127,7 @@ func TestExecutorOverHTTP(t *testing.T) {
 		r.bound("s")
 		lease := r.attachExecutor()
 		c := r.channel(lease)
+		r.send(r.request("HEAD", "/executors/desk/stream", "")) // takes nobody's place
 		r.say("s", "call")
 		e := c.execute()
 		if e.LeaseID != lease || e.ToolName != "open.file" || !strings.Contains(string(e.Args), `"n":1.10`) {
