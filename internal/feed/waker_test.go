@@ -45,22 +45,42 @@ func TestOnDurableNeverWaits(t *testing.T) {
 	})
 }
 
+// A feed has one goroutine, whatever follows it, and none after Close.
 func TestExactlyOneWaker(t *testing.T) {
-	s := openStore(t, journal.Options{})
-	before := runtime.NumGoroutine()
-	f := openFeed(t, s, feed.Options{})
-	for i := range 1000 {
-		sub := f.Subscribe(feed.Session(session(i), 0))
-		defer sub.Close()
+	synctest.Test(t, func(t *testing.T) { // what other tests leave ending does not count here
+		s := openStore(t, journal.Options{})
+		synctest.Wait()
+		before := wakers()
+		f := openFeed(t, s, feed.Options{})
+		for i := range 1000 {
+			sub := f.Subscribe(feed.Session(session(i), 0))
+			defer sub.Close()
+		}
+		s.add(t, session(0), 0, 1)
+		synctest.Wait()
+		if got := wakers() - before; got != 1 {
+			t.Errorf("a feed with 1,000 subscriptions has %d goroutines, want 1", got)
+		}
+		f.Close()
+		synctest.Wait()
+		if got := wakers() - before; got != 0 {
+			t.Errorf("%d goroutines are left after Close", got)
+		}
+	})
+}
+
+// wakers counts the goroutines that this package has started in the test's bubble.
+func wakers() int {
+	stacks := make([]byte, 4<<20)
+	stacks = stacks[:runtime.Stack(stacks, true)]
+	n := 0
+	for _, stack := range bytes.Split(stacks, []byte("\n\n")) {
+		head, _, _ := bytes.Cut(stack, []byte("\n"))
+		if bytes.Contains(head, []byte("synctest bubble")) && bytes.Contains(stack, []byte("created by github.com/mahati-host/mahati/internal/feed.")) {
+			n++
+		}
 	}
-	s.add(t, session(0), 0, 1)
-	if got := runtime.NumGoroutine() - before; got != 1 {
-		t.Errorf("a feed with 1,000 subscriptions has %d goroutines, want 1", got)
-	}
-	f.Close()
-	if got := runtime.NumGoroutine() - before; got != 0 {
-		t.Errorf("%d goroutines are left after Close", got)
-	}
+	return n
 }
 
 // countReads tells how often the journal is read while something is done.
