@@ -419,7 +419,7 @@ func (b *bed) await(sessionID, what string, holds func(narad.Authority) bool) na
 			return event
 		}
 		if s.err != nil {
-			b.fatalf("the stream ended before %s: %v\n%s", what, s.err, s.raw.String())
+			b.fatalf("the stream ended before %s: %v\n%s", what, s.err, s.lately())
 		}
 	}
 }

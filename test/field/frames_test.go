@@ -130,7 +130,7 @@ func (s *stream) next() frame {
 		block.WriteString(line)
 		switch {
 		case err != nil && block.Len() > 0:
-			s.err = fmt.Errorf("inside a frame: %w: %q", errors.Join(io.ErrUnexpectedEOF, err), block.String())
+			s.err = fmt.Errorf("inside a frame: %w: %.300q", errors.Join(io.ErrUnexpectedEOF, err), block.String())
 		case err != nil:
 			s.err = err
 		case line == "\n":
@@ -174,4 +174,11 @@ func (s *stream) factsTo(sequence int64) []narad.Raw {
 			return facts
 		}
 	}
+}
+
+// lately is the end of what was read, for a failure.
+func (s *stream) lately() string {
+	const enough = 4 << 10
+	raw := s.raw.Bytes()
+	return string(raw[max(0, len(raw)-enough):])
 }

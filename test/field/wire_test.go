@@ -131,7 +131,7 @@ func TestCase82SilenceIsFilled(t *testing.T) {
 		for {
 			f := s.next()
 			if s.err != nil {
-				t.Fatalf("the relay cut the stream: %v\n%s", s.err, s.raw.String())
+				t.Fatalf("the relay cut the stream: %v\n%s", s.err, s.lately())
 			}
 			switch e := f.record.(type) {
 			case narad.Authority:
