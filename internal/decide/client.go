@@ -1,7 +1,6 @@
 package decide
 
 import (
-	"github.com/mahati-host/mahati/facts"
 	"github.com/mahati-host/mahati/narad"
 	"github.com/mahati-host/mahati/narad/session"
 )
@@ -18,14 +17,9 @@ const (
 // there, the call is issued; else the run pauses until it comes, or the call fails at
 // once, as the host is configured (R32).
 type StartClientTool struct {
-	RunID      string
-	ToolCallID string
-	WaitID     string
-	AgentID    string
-	Name       string
-	Kind       string
-	Title      string
-	Args       narad.Raw
+	StartTool
+	// WaitID names the pause, if there is one.
+	WaitID string
 }
 
 func (t StartClientTool) propose(d *draft) Answer {
@@ -38,14 +32,7 @@ func (t StartClientTool) propose(d *draft) Answer {
 	case len(d.state.OpenTools(t.RunID)) >= maxOpenTools:
 		return refuseRecord(RefusedInvalid, "too many tool calls are open")
 	}
-	d.closeText(run)
-	start := &narad.ToolCallStarted{
-		ToolCallID: t.ToolCallID, ToolName: t.Name, Executor: narad.ExecutorClient, Args: t.Args,
-	}
-	facts.SetAgentID(&start.Event, t.AgentID)
-	facts.SetToolStart(&start.Event, t.Kind, t.Title)
-	d.subject()
-	d.in(run, start)
+	d.call(run, t.StartTool, narad.ExecutorClient)
 	answer.ID = t.ToolCallID
 	switch {
 	case d.present(run):

@@ -25,7 +25,9 @@ func withExecutor(t *testing.T, present bool) (*bed, string, *bool) {
 }
 
 func clientCall(run, id string) decide.StartClientTool {
-	return decide.StartClientTool{RunID: run, ToolCallID: id, WaitID: "w-" + id, Name: "open.file", Args: narad.Raw(`{}`)}
+	return decide.StartClientTool{
+		StartTool: decide.StartTool{RunID: run, ToolCallID: id, Name: "open.file", Args: narad.Raw(`{}`)}, WaitID: "w-" + id,
+	}
 }
 
 func (b *bed) issues(want ...string) {

@@ -3,6 +3,7 @@ package decide
 import (
 	"github.com/mahati-host/mahati/facts"
 	"github.com/mahati-host/mahati/narad"
+	"github.com/mahati-host/mahati/narad/session"
 )
 
 // StartTool records that a run calls a tool.
@@ -24,16 +25,19 @@ func (t StartTool) propose(d *draft) Answer {
 	case len(d.state.OpenTools(t.RunID)) >= maxOpenTools:
 		return refuseRecord(RefusedInvalid, "too many tool calls are open")
 	}
-	d.closeText(run) // what was said before the call stands before it
-	start := &narad.ToolCallStarted{
-		ToolCallID: t.ToolCallID, ToolName: t.Name, Executor: narad.ExecutorBackend, Args: t.Args,
-	}
+	d.call(run, t, narad.ExecutorBackend)
+	answer.ID = t.ToolCallID
+	return answer
+}
+
+// call begins a tool call: what was said before it stands before it.
+func (d *draft) call(run session.Run, t StartTool, by narad.Executor) {
+	d.closeText(run)
+	start := &narad.ToolCallStarted{ToolCallID: t.ToolCallID, ToolName: t.Name, Executor: by, Args: t.Args}
 	facts.SetAgentID(&start.Event, t.AgentID)
 	facts.SetToolStart(&start.Event, t.Kind, t.Title)
 	d.subject()
 	d.in(run, start)
-	answer.ID = t.ToolCallID
-	return answer
 }
 
 // FinishTool records the end of a tool call of a run.

@@ -16,8 +16,10 @@ func (h *handle) CallClient(ctx context.Context, t agent.Tool, started func(stri
 	finished := make(chan *narad.ToolCallFinished, 1)
 	_, err := h.do(ctx, &task{
 		command: decide.StartClientTool{
-			RunID: h.info.RunID, ToolCallID: id, WaitID: h.o.host.opt.NewID(), AgentID: t.AgentID,
-			Name: t.Name, Kind: t.Kind, Title: t.Title, Args: t.Args,
+			StartTool: decide.StartTool{
+				RunID: h.info.RunID, ToolCallID: id, AgentID: t.AgentID, Name: t.Name, Kind: t.Kind, Title: t.Title, Args: t.Args,
+			},
+			WaitID: h.o.host.opt.NewID(),
 		},
 		toolCall: id, finished: finished,
 	})
