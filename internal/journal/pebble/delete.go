@@ -93,10 +93,12 @@ func (j *Journal) rowsOwnedBy(ctx context.Context, s stream) (keys [][]byte, err
 			if err != nil || journal.Owner(row) != s.session {
 				return nil // a row that cannot be read is left for verify
 			}
-			keys = append(keys, bytes.Clone(key))
+			// A row goes last: while it is there, it is found again after a crash, and its
+			// side keys lead to something.
 			for _, side := range sideKeys(row, s.sid) {
 				keys = append(keys, side.key)
 			}
+			keys = append(keys, bytes.Clone(key))
 			return nil
 		})
 		if err != nil {

@@ -3,6 +3,7 @@ package pebble
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -194,6 +195,46 @@ func TestDeletionSurvivesCrash(t *testing.T) {
 			return
 		}
 		checkDeletion(t, openTest(t, kept, journal.Options{}))
+	}
+}
+
+// TestInterruptedSweepIsFinished cuts the power between the portions of a deletion, of
+// which one ends behind the row of an open interrupt: no list leads to nothing then, and
+// the next open removes what is left.
+func TestInterruptedSweepIsFinished(t *testing.T) {
+	ctx := context.Background()
+	disk, armed := vfs.NewCrashableMem(), false
+	var cuts []*vfs.MemFS
+	j := openTest(t, disk, journal.Options{Fault: func(stage journal.Stage, _ journal.Group) error {
+		if armed && stage == journal.StageNotified {
+			cuts = append(cuts, disk.CrashClone(vfs.CrashCloneCfg{}))
+		}
+		return nil
+	}})
+	s := journaltest.NewStory("gone")
+	batch := s.Batch(s.Facts(3)...)
+	for i := range sweepPortion {
+		batch.Changes = append(batch.Changes, journal.Put{Row: journal.InterruptRow{
+			ID: fmt.Sprintf("i%04d", i), Session: "gone", Sequence: 1, Open: i == sweepPortion-1,
+		}})
+	}
+	if _, err := j.Append(ctx, batch); err != nil {
+		t.Fatal(err)
+	}
+	armed = true
+	if err := j.Delete(ctx, journal.Deletion{Session: "gone", ExpectHead: 3}); err != nil {
+		t.Fatal(err)
+	}
+	armed = false
+	if len(cuts) < 4 {
+		t.Fatalf("a deletion of %d rows is %d writes, want the tombstone, two portions and the end", sweepPortion, len(cuts))
+	}
+	for n, cut := range cuts {
+		j := openTest(t, cut, journal.Options{})
+		if rows, err := j.Rows(ctx, journal.OpenInterrupts{}, journal.RowPage{}); err != nil || len(rows.Rows) > 0 {
+			t.Errorf("power cut after write %d: open interrupts are %+v, %v; want none", n+1, rows, err)
+		}
+		checkDeletion(t, j)
 	}
 }
 
