@@ -16,7 +16,7 @@ type tail struct {
 	spans   *tracker
 }
 
-// maxTails is how many tails are kept between groups.
+// maxTails is how many published tails are kept.
 const maxTails = 8_192
 
 func (t *tail) clone() *tail {
@@ -38,8 +38,20 @@ func (j *Journal) tail(session string) (*tail, error) {
 	if err != nil {
 		return nil, err
 	}
-	j.tails[session] = t
+	j.remember(session, t)
 	return t.clone(), nil
+}
+
+// remember keeps a published tail, and the number of tails in bounds; which are
+// forgotten does not matter, they are read again.
+func (j *Journal) remember(session string, t *tail) {
+	j.tails[session] = t
+	for other := range j.tails {
+		if len(j.tails) <= maxTails {
+			return
+		}
+		delete(j.tails, other)
+	}
 }
 
 // loadTail reads the end of a session. Its current spans mostly end in its last

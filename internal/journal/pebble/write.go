@@ -96,9 +96,8 @@ func (j *Journal) Publish() journal.Mark {
 	j.current.Swap(fresh).release()
 	for session, t := range g.tails {
 		t.spans.prune()
-		j.tails[session] = t
+		j.remember(session, t)
 	}
-	j.forgetTails()
 	j.gate.Wrote(g.bytes)
 	_ = g.batch.Close()
 	g.batch, g.tails, g.rows = nil, nil, nil
@@ -109,15 +108,4 @@ func (j *Journal) Publish() journal.Mark {
 func (j *Journal) Discard() {
 	j.staged.discard()
 	j.staged.mark = j.Durable()
-}
-
-// forgetTails keeps the number of tails in bounds; which are forgotten does not
-// matter, they are read again.
-func (j *Journal) forgetTails() {
-	for session := range j.tails {
-		if len(j.tails) <= maxTails {
-			return
-		}
-		delete(j.tails, session)
-	}
 }
