@@ -1,6 +1,7 @@
 package pebble
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/hex"
@@ -68,13 +69,13 @@ func (j *Journal) Rows(ctx context.Context, list journal.List, page journal.RowP
 	return l.read(ctx, v, page)
 }
 
-// resume starts behind a cursor.
+// resume starts behind a cursor, which must be a key of the list.
 func (l *listing) resume(cursor string) error {
 	if cursor == "" {
 		return nil
 	}
 	key, err := hex.DecodeString(cursor)
-	if err != nil {
+	if err != nil || bytes.Compare(key, l.lower) < 0 || bytes.Compare(key, l.upper) >= 0 {
 		return fmt.Errorf("%w: cursor %.40q", journal.ErrInvalid, cursor)
 	}
 	if l.backwards {
@@ -93,7 +94,7 @@ func (l *listing) read(ctx context.Context, v *view, page journal.RowPage) (rows
 	}
 	defer func() { err = errors.Join(err, it.Close()) }()
 	var last string
-	for valid := l.first(it); valid && err == nil; valid = l.next(it) {
+	for valid := l.first(it); valid; valid = l.next(it) {
 		value, err := it.ValueAndErr()
 		if err != nil {
 			return journal.Rows{}, damaged("", 0, err)
