@@ -87,6 +87,12 @@ func keyOf(e *narad.Event, kind narad.Type, scope narad.Scope) scopeKey {
 
 const uiPrefix = "ui/"
 
+// forgetScope drops both kinds of state of a scope that has ended.
+func (s *State) forgetScope(scope narad.Scope, first, second string) {
+	delete(s.scoped, scopeKey{scope, first, second})
+	delete(s.scoped, scopeKey{uiPrefix + scope, first, second})
+}
+
 // view is one view.
 type view struct {
 	open  bool

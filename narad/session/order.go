@@ -117,7 +117,11 @@ func (s *State) commit(rec narad.Authority) {
 	if s.opt.Remember != 0 {
 		s.seen.add(e.EventID, printOf(rec))
 	}
-	if e.WorkflowID != "" && e.WorkflowSequence > 0 {
+	switch _, ended := rec.(*narad.WorkflowEnded); {
+	case e.WorkflowID == "" || e.WorkflowSequence == 0:
+	case ended && s.opt.NoDisplay:
+		delete(s.workflowLast, e.WorkflowID) // nothing can follow a workflow's terminal
+	default:
 		s.workflowLast[e.WorkflowID] = e.WorkflowSequence
 	}
 	if e.RootRunID == "" || e.Sequence == 0 {

@@ -258,7 +258,7 @@ func (s *State) runEnded(e *narad.Event, state RunState, u *narad.Usage, code, m
 func (s *State) forgetRun(run *Run) {
 	delete(s.runs, run.RunID)
 	delete(s.progress, run.RunID)
-	delete(s.scoped, scopeKey{narad.ScopeRun, run.RootRunID, run.RunID})
+	s.forgetScope(narad.ScopeRun, run.RootRunID, run.RunID)
 	if run.RunID == run.RootRunID {
 		delete(s.trees, run.RootRunID)
 	}

@@ -233,7 +233,6 @@ func (s *State) workflowEnded(w *Workflow, r *narad.WorkflowEnded) {
 	if s.opt.NoDisplay {
 		delete(s.workflows, r.WorkflowID)
 		delete(s.workflowAsks, r.WorkflowID)
-		delete(s.workflowLast, r.WorkflowID)
-		delete(s.scoped, scopeKey{narad.ScopeWorkflow, r.WorkflowID, ""})
+		s.forgetScope(narad.ScopeWorkflow, r.WorkflowID, "")
 	}
 }
