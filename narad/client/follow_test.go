@@ -546,3 +546,28 @@ func TestLeavingTheLoopLeavesNothingBehind(t *testing.T) {
 		}
 	})
 }
+
+// TestRefusalOfAStreamThatNeverEnds has a host that refuses a stream and then says no
+// more: the wait for a stream to open has its bound all the same.
+func TestRefusalOfAStreamThatNeverEnds(t *testing.T) {
+	bubble(t, clienttest.Options{}, func(t *testing.T, h *clienttest.Host) {
+		h.Wrap(func(http.Handler) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				w.WriteHeader(http.StatusServiceUnavailable)
+				_ = http.NewResponseController(w).Flush()
+				<-r.Context().Done()
+			})
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		began := time.Now()
+		_, err := dial(t, h, client.Options{Timeout: time.Minute}).Stream(ctx, sessionID, client.StreamQuery{})
+		if e := wantCode(t, err, "service_unavailable", client.Retry); e.Status != http.StatusServiceUnavailable {
+			t.Errorf("got %v, want the status that the host gave", e)
+		}
+		if took := time.Since(began); took != time.Minute {
+			t.Errorf("the refusal took %v, want Options.Timeout, a minute", took)
+		}
+		synctest.Wait()
+	})
+}

@@ -109,8 +109,8 @@ func (c *Client) open(ctx context.Context, k call, q StreamQuery) (*Stream, erro
 		req.Header.Set("Last-Event-ID", q.LastEventID)
 	}
 	watch := watchFor(c.timeout, cancel, errNoAnswer)
+	defer watch.stop()
 	answer, err := c.http.Do(req)
-	watch.stop()
 	if err != nil {
 		err = transportError(ctx, op, because(lifetime, err))
 		cancel(nil)
