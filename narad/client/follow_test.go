@@ -571,3 +571,26 @@ func TestRefusalOfAStreamThatNeverEnds(t *testing.T) {
 		synctest.Wait()
 	})
 }
+
+// TestSilenceIsMeasuredWhileReading opens a stream and lets it lie: what is not being
+// read does not make a host silent, before the first read neither.
+func TestSilenceIsMeasuredWhileReading(t *testing.T) {
+	bubble(t, clienttest.Options{}, func(t *testing.T, h *clienttest.Host) {
+		streams(h, "data: {\"type\":\"server.heartbeat\",\"protocolVersion\":\"narad/v1\"}\n\n")
+		s, err := dial(t, h, client.Options{}).Stream(t.Context(), sessionID, client.StreamQuery{Silence: time.Minute})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		pass(time.Hour)
+		if frame, err := s.Next(); err != nil {
+			t.Fatalf("got %v, %v; want the heartbeat that was sent an hour ago", frame, err)
+		}
+		began := time.Now()
+		_, err = s.Next()
+		wantCode(t, err, client.CodeStreamSilent, client.Retry)
+		if took := time.Since(began); took != time.Minute {
+			t.Errorf("silent after %v of reading, want a minute", took)
+		}
+	})
+}

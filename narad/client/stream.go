@@ -121,6 +121,7 @@ func (c *Client) open(ctx context.Context, k call, q StreamQuery) (*Stream, erro
 		return nil, err
 	}
 	body := &watchedBody{ReadCloser: answer.Body, ctx: lifetime, watch: watchFor(q.Silence, cancel, errSilent)}
+	body.watch.stop() // nobody reads yet
 	return &Stream{
 		op: op, ctx: ctx, cancel: cancel, body: body, header: answer.Header,
 		reader: sse.NewReader(body, sse.Options{MaxFrame: c.maxFrame}), decode: narad.Decoder{Without: q.Without},
