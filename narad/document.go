@@ -11,6 +11,10 @@ import (
 // copy may double. A document also nests no deeper than MaxDepth.
 const MaxDocumentBytes = 8 << 20
 
+// maxPatchReads bounds how many bytes of the document one patch may read, to move, copy
+// or test them: a few bytes of patch can name a value of megabytes, thousands of times.
+const maxPatchReads = 8 * MaxDocumentBytes
+
 // Document is a JSON value that patches change in place, at a cost that depends on
 // the patch and the values it names and not on the document. What no patch touched
 // keeps its bytes. It is not safe for concurrent use.
@@ -36,7 +40,12 @@ func (d *Document) apply(patch Patch, keep bool) error {
 			f()
 		}
 	}
+	read := 0
 	for i := range patch {
+		if read += d.reads(&patch[i]); read > maxPatchReads {
+			takeBack()
+			return &Error{CodeInvalidPatch, "/" + strconv.Itoa(i), ruleReads}
+		}
 		back, rule := d.step(&patch[i])
 		if rule != "" {
 			takeBack()
@@ -62,7 +71,24 @@ const (
 	ruleChild   = "a value cannot move into itself"
 	ruleDepth   = "a document nests at most 64 deep"
 	ruleSize    = "a document has at most 8388608 bytes"
+	ruleReads   = "a patch moves, copies and tests at most 67108864 bytes"
 )
+
+// reads returns about how many bytes of the document an operation reads.
+func (d *Document) reads(o *Operator) int {
+	path := o.From
+	switch o.Op {
+	case OpMove, OpCopy:
+	case OpTest:
+		path = o.Path
+	default:
+		return 0
+	}
+	if n := d.find(path); n != nil {
+		return n.size
+	}
+	return 0
+}
 
 // step performs one operation. It returns what takes it back, or the broken rule.
 func (d *Document) step(o *Operator) (undo func(), rule string) {

@@ -187,6 +187,33 @@ func TestDocumentIsBounded(t *testing.T) {
 	}
 }
 
+// TestWorkOfAPatchIsBounded: a short operation may name a long value, and a patch has
+// room for thousands of them.
+func TestWorkOfAPatchIsBounded(t *testing.T) {
+	before := `{"a":1` + strings.Repeat("0", 400_000) + `}`
+	for _, operations := range []string{
+		`{"op":"copy","from":"/a","path":"/b"}`,
+		`{"op":"test","path":"/a","value":1e400000}`,
+		`{"op":"move","from":"/a","path":"/b"},{"op":"move","from":"/b","path":"/a"}`,
+	} {
+		apply := func(times int) (*Document, error) {
+			patch, err := ParsePatch(Raw("[" + operations + strings.Repeat(","+operations, times-1) + "]"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			doc := NewDocument(Raw(before))
+			return doc, doc.Apply(patch)
+		}
+		if _, err := apply(50); err != nil {
+			t.Errorf("%s 50 times: %v", operations, err)
+		}
+		doc, err := apply(1_000)
+		if refusalOf(err).Code != CodeInvalidPatch || doc.Raw().String() != before {
+			t.Errorf("%s 1,000 times: %v, %d bytes; want it refused and nothing changed", operations, err, len(doc.Raw()))
+		}
+	}
+}
+
 // TestDocumentRefusesTheRoot: a patch that was not parsed may hold anything.
 func TestDocumentRefusesTheRoot(t *testing.T) {
 	for _, op := range ops {
