@@ -2,6 +2,7 @@ package session_test
 
 import (
 	"fmt"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -36,4 +37,30 @@ func TestNothingOfAnEndedExecutionIsKept(t *testing.T) {
 			t.Fatalf("behind workflow %d the open work is\n%s\nbehind the first it was\n%s", n, kept, first)
 		}
 	}
+}
+
+// TestStateDoesNotHoldOnToRecords: what a state keeps of a record is not the whole record,
+// of which all its strings are parts.
+func TestStateDoesNotHoldOnToRecords(t *testing.T) {
+	const states, size = 40, 400_000
+	line := []byte(fmt.Sprintf(`{"type":"session.custom","protocolVersion":"narad/v1","eventId":"e2","timestamp":"2026-08-05T00:00:00Z",`+
+		`"sessionId":"s1","sessionSequence":2,"name":"a.b","value":"%s"}`, strings.Repeat("x", size)))
+	before := heap()
+	kept := make([]*session.State, states)
+	for i := range kept {
+		kept[i] = session.New(session.Options{NoDisplay: true})
+		applyAll(t, kept[i], [][]byte{firstLine(), line})
+	}
+	if grown := int64(heap()) - int64(before); grown > states*size/4 {
+		t.Errorf("%d states hold %d bytes behind a record of %d", states, grown, len(line))
+	}
+	runtime.KeepAlive(kept)
+}
+
+// heap is what is in use after a collection.
+func heap() uint64 {
+	runtime.GC()
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return stats.HeapAlloc
 }

@@ -163,10 +163,7 @@ func takeMeasure(t *testing.T, s *session.State, w *writer, n int) (measure, int
 	})
 	m := measure{allocations: allocations, snapshot: len(s.SnapshotJSON())}
 	turns = nil
-	runtime.GC()
-	var stats runtime.MemStats
-	runtime.ReadMemStats(&stats)
-	m.heap = stats.HeapAlloc
+	m.heap = heap()
 	return m, n + runs + 1
 }
 

@@ -111,7 +111,9 @@ func printOf(rec narad.Authority) uint64 {
 // commit moves the cursors past an event.
 func (s *State) commit(rec narad.Authority) {
 	e := rec.Envelope()
-	s.sessionID = e.SessionID
+	if s.sessionID == "" {
+		s.sessionID = strings.Clone(e.SessionID) // do not hold on to the whole record
+	}
 	s.joined = s.joins(e)
 	s.last = e.SessionSequence
 	if s.opt.Remember != 0 {
