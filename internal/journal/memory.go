@@ -119,7 +119,7 @@ func (m *Memory) AcquireTerm(ctx context.Context, session string) (Term, error) 
 	}
 	var term Term
 	err := m.committer.Do(ctx, Request{ReadOnly: true, Stage: func() error {
-		if m.staged.deleted(m, session) {
+		if m.deleted(session) {
 			return ErrDeleted
 		}
 		term = m.terms.Give(session)

@@ -134,14 +134,15 @@ func (m *Memory) stageDeletion(deletion Deletion) error {
 	return nil
 }
 
-func (g *memoryGroup) deleted(m *Memory, session string) bool {
+// deleted tells of what is published: a deletion has a group of its own.
+func (m *Memory) deleted(session string) bool {
 	stream := m.streams[session]
 	return stream != nil && stream.deleted
 }
 
 // compare fences off owners that know less than the store.
 func (m *Memory) compare(session string, head uint64, term Term) error {
-	if m.staged.deleted(m, session) {
+	if m.deleted(session) {
 		return ErrDeleted
 	}
 	is, newest := m.head(session), m.terms.Newest(session)

@@ -12,7 +12,7 @@ import (
 // as the numbers do; texts hold no byte below 0x20, so a zero byte ends them.
 // A session stands in keys as its sid, a number that is never given again.
 //
-//	m                            the store: identity, next sid
+//	m                            the store: its identity
 //	n<session>                   sid of a session, or its tombstone
 //	k<sid>                       the session of a sid
 //	b<sid><sequence>             a batch, by its first sequence
