@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 )
 
 // Prefix is the path of the Narad binding below a host's address.
@@ -49,8 +50,15 @@ func dialer(socket string) *http.Transport {
 	return t
 }
 
+// newTransport is like the transport of the program, if that is one of net/http.
 func newTransport() *http.Transport {
-	return http.DefaultTransport.(*http.Transport).Clone()
+	if t, ok := http.DefaultTransport.(*http.Transport); ok {
+		return t.Clone()
+	}
+	return &http.Transport{
+		Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true,
+		TLSHandshakeTimeout: 10 * time.Second, IdleConnTimeout: 90 * time.Second,
+	}
 }
 
 // segment escapes an id as one segment of a path. The second result is false for

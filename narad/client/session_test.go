@@ -249,3 +249,18 @@ func TestWorkspaceStream(t *testing.T) {
 		}
 	})
 }
+
+// TestProgramWithATransportOfItsOwn: a program may have put anything in the place of
+// http.DefaultTransport, such as one that traces.
+func TestProgramWithATransportOfItsOwn(t *testing.T) {
+	before := http.DefaultTransport
+	defer func() { http.DefaultTransport = before }()
+	http.DefaultTransport = http.NewFileTransport(http.Dir("."))
+	for _, url := range []string{"http://127.0.0.1:7717", "unix:///run/mahati.sock"} {
+		c, err := client.New(url, client.Options{})
+		if err != nil {
+			t.Fatalf("New(%q): %v", url, err)
+		}
+		c.Close()
+	}
+}
