@@ -2,7 +2,9 @@ package journal
 
 import (
 	"fmt"
+	"hash/crc32"
 	"hash/maphash"
+	"reflect"
 )
 
 // Verifier collects what an engine's Verify finds and makes the checks that
@@ -250,10 +252,24 @@ func (s *SessionCheck) Finish(rowAt func(Key) (Row, error)) {
 		case stored == nil:
 			detail = "is missing"
 		case !EqualRows(stored, want):
-			detail = fmt.Sprintf("is %+v, the facts say %+v", stored, want)
+			detail = fmt.Sprintf("is %s, the facts say %s", described(stored), described(want))
 		default:
 			continue
 		}
 		s.v.Problem(Problem{Code: ProblemDerived, Session: s.session, Row: key.String(), Detail: detail})
 	}
+}
+
+// described is a row for people. Its value, which may be long and hold what an agent asked
+// for, is told by its length and checksum.
+func described(row Row) string {
+	shown := reflect.New(reflect.TypeOf(row)).Elem()
+	shown.Set(reflect.ValueOf(row))
+	value := shown.FieldByName("Value")
+	if !value.IsValid() {
+		return fmt.Sprintf("%+v", row)
+	}
+	bytes := value.Bytes()
+	value.SetBytes(nil)
+	return fmt.Sprintf("%+v with a value of %d bytes (%08x)", shown, len(bytes), crc32.ChecksumIEEE(bytes))
 }
