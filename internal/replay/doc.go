@@ -15,8 +15,8 @@
 //     all facts give.
 //   - Snapshots are a cache. One that is unreadable, of another version or not
 //     what it says it is, is dropped together with those before it; the state is
-//     made from the facts, and a new snapshot is kept. A snapshot that cannot be
-//     written or dropped is logged and costs nothing else.
+//     made from the facts, and a new snapshot is kept. A snapshot that the store
+//     cannot read, write or drop is logged and costs nothing else.
 //   - A fact that cannot be read or must not stand where it stands is damage:
 //     [journal.ErrDamaged], with the session and the sequence. Nothing is skipped.
 //   - Display states are bounded by their number and by the bytes of their facts.

@@ -1,9 +1,13 @@
 package replay
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand"
+	"strings"
 	"testing"
 
 	"github.com/mahati-host/mahati/internal/journal"
@@ -286,6 +290,26 @@ func TestDamage(t *testing.T) {
 				t.Errorf("before the damage: got %v, %v, want sequence 5", c, err)
 			}
 		})
+	}
+}
+
+// unreadable is a store that has a snapshot which it cannot read.
+type unreadable struct{ *store }
+
+func (unreadable) Snapshot(context.Context, string, uint64) (journal.Snapshot, error) {
+	return journal.Snapshot{}, &journal.DamagedError{Session: testSession, Cause: errors.New("checksum")}
+}
+
+func TestSnapshotThatTheEngineCannotRead(t *testing.T) {
+	s := openStore(t)
+	s.add(t, testSession, postures(t, testSession, 1, 10))
+	var log bytes.Buffer
+	r := New(unreadable{s}, Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	if c, err := r.Open(t.Context(), testSession); err != nil || c.Sequence() != 10 {
+		t.Errorf("got %v, %v, want the state that the facts give, at 10", c, err)
+	}
+	if !strings.Contains(log.String(), testSession) || !strings.Contains(log.String(), "checksum") {
+		t.Errorf("the log says %q, want the session and the cause", log.String())
 	}
 }
 

@@ -41,7 +41,10 @@ func (r *Replay) save(ctx context.Context, sessionID string, c *Control, after u
 func (r *Replay) load(ctx context.Context, sessionID string, upTo uint64) (*Control, error) {
 	snapshot, err := r.store.Snapshot(ctx, sessionID, upTo)
 	switch {
-	case errors.Is(err, journal.ErrNotFound), errors.Is(err, journal.ErrDamaged):
+	case errors.Is(err, journal.ErrNotFound):
+		return Empty(sessionID), nil
+	case errors.Is(err, journal.ErrDamaged):
+		r.options.Logger.Warn("snapshot cannot be read", "session", sessionID, "cause", err)
 		return Empty(sessionID), nil
 	case err != nil:
 		return nil, fmt.Errorf("read a snapshot: %w", err)
