@@ -106,6 +106,9 @@ func (h *Host) authorize(ctx context.Context, p access.Principal, r *Request) (s
 
 // workspace returns the workspace of a session that the caller may act in.
 func (h *Host) workspace(ctx context.Context, p access.Principal, action access.Action, id string) (string, error) {
+	if workspace, known := h.liveWorkspace(id); known {
+		return workspace, access.Authorize(p, action, workspace)
+	}
 	row, err := h.sessionRow(ctx, id)
 	if err != nil {
 		if nowhere := access.Authorize(p, action, ""); nowhere != nil && !mayAnywhere(p) {
@@ -117,6 +120,21 @@ func (h *Host) workspace(ctx context.Context, p access.Principal, action access.
 		return "", err
 	}
 	return row.Workspace, access.Authorize(p, action, row.Workspace)
+}
+
+// liveWorkspace returns the workspace of a session that has an owner, without a read of
+// the store: most commands are for such a session.
+func (h *Host) liveWorkspace(id string) (string, bool) {
+	h.mu.Lock()
+	o := h.owners[id]
+	h.mu.Unlock()
+	if o == nil || isDone(o.ended) {
+		return "", false
+	}
+	if workspace := o.workspace.Load(); workspace != nil {
+		return *workspace, true
+	}
+	return "", false
 }
 
 // mayAnywhere reports whether a principal has any role at all.

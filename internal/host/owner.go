@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/mahati-host/mahati/facts"
@@ -28,6 +29,10 @@ type owner struct {
 	ended   chan struct{} // closed when the owner takes nothing more
 	left    chan struct{} // closed when nothing of it runs any more
 	keeper  *keeper
+
+	// workspace is that of the session, once the session is durably there; it never
+	// changes. Any goroutine may read it.
+	workspace atomic.Pointer[string]
 
 	control *replay.Control
 	term    journal.Term
@@ -87,7 +92,16 @@ func (o *owner) load(ctx context.Context) error {
 	if err := o.repair(ctx); err != nil {
 		return fmt.Errorf("repair session: %w", err)
 	}
+	o.noteWorkspace()
 	return nil
+}
+
+// noteWorkspace tells others the session's workspace, as soon as the session is durable.
+func (o *owner) noteWorkspace() {
+	if d := o.control.Desk; d.Exists() && o.workspace.Load() == nil {
+		workspace := d.Created.WorkspaceID
+		o.workspace.Store(&workspace)
+	}
 }
 
 // serve takes tasks until there is a reason to end.
@@ -201,6 +215,7 @@ func (o *owner) answer(t *task) (decide.Answer, error) {
 	if t.resumed != nil && outcome.Answer.Err == decide.RefusedPaused {
 		o.paused[outcome.Answer.RunID] = append(o.paused[outcome.Answer.RunID], t.resumed)
 	}
+	o.noteWorkspace()
 	o.react(outcome.Facts)
 	if _, arrived := t.command.(decide.ExecutorArrived); arrived || len(outcome.Await) > 0 {
 		o.noteAwaited()
