@@ -15,8 +15,12 @@ type text string
 
 var errNoText = errors.New("a string is required")
 
-// UnmarshalJSON decodes a valid JSON string.
+// UnmarshalJSON decodes a valid JSON string. Null is a text left out: the protocol
+// allows it wherever a text need not be there.
 func (t *text) UnmarshalJSON(data []byte) error {
+	if string(data) == "null" {
+		return nil
+	}
 	if len(data) < 2 || data[0] != '"' {
 		return errNoText
 	}

@@ -37,6 +37,11 @@ func TestTurnTellsInOrder(t *testing.T) {
 			`send {"sessionUpdate":"tool_call_update","toolCallId":"t","status":"completed","rawOutput":{"n":123456789012345678901234567890}}`), `
 			start t x other {"n":9007199254740993,"m":1.10,"e":1e400,"z":-0}
 			finish t success {"output":{"n":123456789012345678901234567890}}`},
+		{"what is null is left out", lines(
+			`send {"sessionUpdate":"tool_call","toolCallId":"t","title":"bash","kind":"execute","status":"in_progress","rawInput":{"command":"ls"},"_meta":null}`,
+			`send {"sessionUpdate":"tool_call_update","toolCallId":"t","title":null,"kind":null,"status":"completed","content":null,"locations":null,"rawInput":null,"rawOutput":null}`), `
+			start t bash execute {"command":"ls"}
+			finish t success null`},
 		{"arguments are awaited while they are written", lines(
 			`send {"sessionUpdate":"tool_call","toolCallId":"t","title":"bash","kind":"execute","status":"pending","rawInput":{}}`,
 			`send {"sessionUpdate":"tool_call_update","toolCallId":"t","status":"in_progress","rawInput":{"command":"ls"}}`,
