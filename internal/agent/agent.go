@@ -129,7 +129,7 @@ type Handle interface {
 	StartTool(ctx context.Context, t Tool) (toolCallID string, err error)
 	// ToolOutput records output of an open tool call as it comes (R43).
 	ToolOutput(ctx context.Context, toolCallID, text string) error
-	// FinishTool records the end of a tool call.
+	// FinishTool records the end of a tool call. What still asks for it expires.
 	FinishTool(ctx context.Context, toolCallID string, r ToolResult) error
 	// CallClient calls a tool of the run's executor, which runs it elsewhere, and waits
 	// for its end; meanwhile the run may be paused until the executor is there. Started

@@ -274,6 +274,26 @@ func TestRetract(t *testing.T) {
 		tool.call.finished other asks cancelled expired`)
 }
 
+// R10: a call that ends has nothing left to ask, whoever ends it.
+func TestFinishClosesItsGates(t *testing.T) {
+	b, run := withCall(t)
+	b.ok(decide.StartTool{RunID: run, ToolCallID: "other", Name: "read", Args: narad.Raw(`{}`)})
+	b.ok(permit(run, "other", "gate-0", "i-0"))
+	b.ok(permit(run, "call", "gate-1", "i-1"))
+	b.ok(permit(run, "call", "gate-2", "i-2"))
+	b.story()
+	b.ok(decide.FinishTool{RunID: run, ToolCallID: "call", Outcome: narad.OutcomeSuccess, Response: narad.Raw("null")})
+	b.tells(`
+		interrupt.resolved gate-1 i-1 expired call_ended
+		run.resumed gate-1
+		run.finished gate-1
+		interrupt.resolved gate-2 i-2 expired call_ended
+		run.resumed gate-2
+		run.finished gate-2
+		tool.call.finished run-1 call success`)
+	b.ok(decide.Resolve{InterruptID: "i-0", Decision: "approve"})
+}
+
 // What the decider was first with stays, and so does what a stop has closed.
 func TestRetractTooLate(t *testing.T) {
 	b, run := withCall(t)

@@ -40,7 +40,8 @@ func (d *draft) call(run session.Run, t StartTool, by narad.Executor) {
 	d.in(run, start)
 }
 
-// FinishTool records the end of a tool call of a run.
+// FinishTool records the end of a tool call of a run. What still asks for the call is
+// closed before it.
 type FinishTool struct {
 	RunID      string
 	ToolCallID string
@@ -59,9 +60,17 @@ func (t FinishTool) propose(d *draft) Answer {
 	if !ok {
 		return refusal
 	}
+	for _, i := range d.state.OpenInterrupts() {
+		if asks, _ := d.run(i.RunID); d.gate(asks) && asks.ParentToolCallID == t.ToolCallID {
+			d.lapse(i, reasonCallEnded)
+		}
+	}
 	d.in(run, d.finish(tool, t.Outcome, t.Response, t.Code, t.Message))
 	return answer
 }
+
+// reasonCallEnded is the reason of a permission that expired with its call (R10).
+const reasonCallEnded = "call_ended"
 
 // ToolOutput records output of an open tool call as it comes (R43).
 type ToolOutput struct {

@@ -108,6 +108,8 @@ func (t *turn) withdraw(id json.RawMessage) {
 func (t *turn) await(a *asking, tool *tool, interrupt string, chosen map[string]string) {
 	answer, err := tool.by.h.Await(a.ctx, interrupt)
 	switch {
+	case err == nil && answer.Decision == narad.DecisionExpired:
+		t.nobody(a.id) // the call has ended meanwhile
 	case err == nil:
 		if !strings.HasPrefix(answer.Decision, "approve") {
 			t.deny(tool)

@@ -286,6 +286,20 @@ func TestOpenPermissionsEnd(t *testing.T) {
 	}
 }
 
+// An agent that finishes a call without waiting for the answer has asked for nothing: its
+// question is closed, and it is not told that anybody denied.
+func TestCallEndsBeforeItsPermission(t *testing.T) {
+	s := set(t, agenttest.Options{})
+	e := s.Do(s.agent, lines(`ask p allow_once,reject_once {"toolCallId":"t","title":"one"}`,
+		`send {"sessionUpdate":"tool_call_update","toolCallId":"t","status":"completed"}`, "wait p", "end cancelled"))
+	if got, want := s.gates(), "expired call_ended, run.finished, tool.call.finished"; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	if got := s.says(); got != "[p: cancelled]" || e.Code != "agent_cancelled" {
+		t.Errorf("got %q and the end %+v, want a request that nobody decided", got, e)
+	}
+}
+
 // R42: the agent counts as the model of its turns.
 func TestRoundOfATurn(t *testing.T) {
 	s := set(t, agenttest.Options{})

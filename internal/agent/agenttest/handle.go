@@ -164,6 +164,14 @@ func (h *handle) FinishTool(ctx context.Context, toolCallID string, r agent.Tool
 		if err := h.s.record(append(h.s.pending(b, false), h.s.outputs(c, true)...)...); err != nil {
 			return err
 		}
+		for _, i := range h.s.state.OpenInterrupts() {
+			if h.s.book(i.RunID).gateOf != toolCallID {
+				continue
+			}
+			if err := h.s.resolve(i.InterruptID, Decision{Decision: narad.DecisionExpired, Reason: "call_ended"}); err != nil {
+				return err
+			}
+		}
 		return h.s.record(h.s.toolFinish(c, r))
 	})
 }
