@@ -125,6 +125,7 @@ func (e EndMessage) propose(d *draft) Answer {
 	if !ok {
 		return answer
 	}
+	d.closing = true
 	d.closeText(run)
 	return d.orNothing(answer)
 }

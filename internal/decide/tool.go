@@ -60,6 +60,7 @@ func (t FinishTool) propose(d *draft) Answer {
 	if !ok {
 		return refusal
 	}
+	d.closing = true
 	for _, i := range d.state.OpenInterrupts() {
 		if asks, _ := d.run(i.RunID); d.gate(asks) && asks.ParentToolCallID == t.ToolCallID {
 			d.lapse(i, reasonCallEnded)

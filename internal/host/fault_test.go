@@ -319,6 +319,34 @@ func TestStopWithLittleSpace(t *testing.T) {
 	})
 }
 
+// DESIGN §4: what only closes uses the last of the space, so the outcome of a call that has
+// run is a fact before its run is stopped.
+func TestOutcomeWithLittleSpace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var free atomic.Uint64
+		free.Store(10 << 30)
+		j := memory(t, journal.Options{Free: func() (uint64, error) { return free.Load(), nil }})
+		s := open(t, j, acts{run: func(ctx context.Context, h agent.Handle) agent.Ending {
+			call, _ := h.StartTool(ctx, agent.Tool{Name: "write"})
+			pass(time.Minute)
+			_ = h.FinishTool(ctx, call, agent.ToolResult{Outcome: narad.OutcomeSuccess, Response: narad.Raw("7")})
+			return waits(ctx, h)
+		}}, host.Options{})
+		defer s.close()
+		s.create("s1")
+		s.say("s1", "work")
+		synctest.Wait()
+		free.Store(1<<30 - 1<<20)
+		time.Sleep(2 * time.Minute)
+		s.do(access.StopRun, "s1", decide.Stop{}, "")
+		synctest.Wait()
+		want := strings.Join([]string{created, begun, "tool.call.started tool.call.finished run.stop.requested run.cancelled"}, " ")
+		if got := s.story("s1"); got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	})
+}
+
 // Field case 22: what is refused has changed nothing, anywhere.
 func TestRefusalsChangeNothing(t *testing.T) {
 	alone(t, acts{run: asks}, host.Options{}, func(t *testing.T, s *stage) {
