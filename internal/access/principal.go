@@ -57,10 +57,13 @@ func (p Principal) String() string { return p.id }
 // May says whether p has the role in a workspace. The empty workspace is the
 // host as a whole, which takes a grant that no workspace limits.
 func (p Principal) May(role Role, workspace string) bool {
-	if !p.MaySomewhere(role) {
-		return false
-	}
-	return len(p.grant.Workspaces) == 0 || slices.Contains(p.grant.Workspaces, workspace)
+	return p.MaySomewhere(role) && p.Reaches(workspace)
+}
+
+// Reaches says whether the roles of p, whichever they are, hold in a workspace. Of one
+// that p does not reach nothing is told, not even what is there.
+func (p Principal) Reaches(workspace string) bool {
+	return !p.IsZero() && (len(p.grant.Workspaces) == 0 || slices.Contains(p.grant.Workspaces, workspace))
 }
 
 // MaySomewhere says whether there may be a workspace in which p has the role.

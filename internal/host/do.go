@@ -89,7 +89,7 @@ func (h *Host) notReady() error {
 const unknownSession = "\x00"
 
 // authorize finds the workspace that the command is about and asks whether the caller
-// may. A caller who may do it nowhere learns nothing of what exists.
+// may.
 func (h *Host) authorize(ctx context.Context, p access.Principal, r *Request) (string, error) {
 	if create, ok := r.Command.(decide.Create); ok {
 		return create.Payload.WorkspaceID, access.Authorize(p, r.Action, create.Payload.WorkspaceID)
@@ -104,47 +104,35 @@ func (h *Host) authorize(ctx context.Context, p access.Principal, r *Request) (s
 	return h.workspace(ctx, p, r.Action, r.Session)
 }
 
-// workspace returns the workspace of a session that the caller may act in.
+// workspace returns the workspace of a session that the caller may act in. A session in
+// a workspace that the caller does not reach is one that is not there.
 func (h *Host) workspace(ctx context.Context, p access.Principal, action access.Action, id string) (string, error) {
-	if workspace, known := h.liveWorkspace(id); known {
-		return workspace, access.Authorize(p, action, workspace)
+	if p.IsZero() {
+		return "", access.ErrUnauthenticated
 	}
-	row, err := h.sessionRow(ctx, id)
-	if err != nil {
-		if nowhere := access.Authorize(p, action, ""); nowhere != nil && !mayAnywhere(p) {
-			return "", nowhere
-		}
-		if errors.Is(err, journal.ErrNotFound) {
-			return unknownSession, nil
-		}
+	workspace, err := h.workspaceOf(ctx, id)
+	switch {
+	case errors.Is(err, journal.ErrNotFound), err == nil && !p.Reaches(workspace):
+		return unknownSession, nil
+	case err != nil:
 		return "", err
 	}
-	return row.Workspace, access.Authorize(p, action, row.Workspace)
+	return workspace, access.Authorize(p, action, workspace)
 }
 
-// liveWorkspace returns the workspace of a session that has an owner, without a read of
-// the store: most commands are for such a session.
-func (h *Host) liveWorkspace(id string) (string, bool) {
+// workspaceOf finds the workspace of a session. The owner of one that is live tells it
+// without a read of the store: most commands are for such a session.
+func (h *Host) workspaceOf(ctx context.Context, id string) (string, error) {
 	h.mu.Lock()
 	o := h.owners[id]
 	h.mu.Unlock()
-	if o == nil || isDone(o.ended) {
-		return "", false
-	}
-	if workspace := o.workspace.Load(); workspace != nil {
-		return *workspace, true
-	}
-	return "", false
-}
-
-// mayAnywhere reports whether a principal has any role at all.
-func mayAnywhere(p access.Principal) bool {
-	for _, role := range access.Roles() {
-		if p.MaySomewhere(role) {
-			return true
+	if o != nil && !isDone(o.ended) {
+		if workspace := o.workspace.Load(); workspace != nil {
+			return *workspace, nil
 		}
 	}
-	return false
+	row, err := h.sessionRow(ctx, id)
+	return row.Workspace, err
 }
 
 // sessionRow finds a session: ErrNotFound, or ErrGone for one that was deleted.

@@ -123,8 +123,8 @@ var (
 )
 
 // Role by role over all routes, each with the role everywhere, in the session's
-// workspace, and in another. A refusal is 403 and changes nothing; what is allowed is
-// anything but that.
+// workspace, and in another. A refusal is 403, or 404 where the session is one that the
+// token cannot know of, and changes nothing; what is allowed is anything but that.
 func TestEveryRouteTakesItsRole(t *testing.T) {
 	bubble(t, rigOptions{agent: asks}, func(t *testing.T, r *rig) {
 		r.want(r.post("/sessions", `{"sessionId":"s1","workspaceId":"w1"}`), 201)
@@ -135,11 +135,14 @@ func TestEveryRouteTakesItsRole(t *testing.T) {
 			for _, workspaces := range [][]string{nil, {"w1"}, {"w2"}} {
 				r.token = r.newToken(fmt.Sprint(role, workspaces), access.Grant{Roles: []access.Role{role}, Workspaces: workspaces})
 				for _, p := range permissions {
-					allowed := role == access.Admin || slices.Contains(p.roles, role)
-					if !p.anywhere && slices.Equal(workspaces, []string{"w2"}) {
-						allowed = false
+					want := 0
+					switch elsewhere := !p.anywhere && slices.Equal(workspaces, []string{"w2"}); {
+					case elsewhere && p.path != "/sessions" && names.Replace(p.path+p.body) != p.path+p.body:
+						want = 404
+					case elsewhere, role != access.Admin && !slices.Contains(p.roles, role):
+						want = 403
 					}
-					r.wantAllowed(p, allowed, fmt.Sprint(role, " in ", workspaces), names)
+					r.wantAllowed(p, want, fmt.Sprint(role, " in ", workspaces), names)
 				}
 			}
 		}
@@ -155,20 +158,22 @@ func TestEveryRouteTakesItsRole(t *testing.T) {
 	})
 }
 
-func (r *rig) wantAllowed(p permission, allowed bool, who string, names *strings.Replacer) {
+// wantAllowed demands a refusal with a status, or none at all (0).
+func (r *rig) wantAllowed(p permission, want int, who string, names *strings.Replacer) {
 	r.t.Helper()
 	before := r.heads()
 	q := r.request(p.method, names.Replace(p.path), names.Replace(p.body))
-	if allowed && p.method == http.MethodDelete {
+	if want == 0 && p.method == http.MethodDelete {
 		q.URL.Path += "none" // so that the session stays for the others
 	}
 	got := r.send(q)
+	word := map[int]string{403: "forbidden", 404: "not_found"}[want]
 	switch {
-	case allowed && (got.status == 403 || got.status == 401 || got.status >= 500 && got.status != 501):
+	case want == 0 && (got.status == 403 || got.status == 401 || got.status >= 500 && got.status != 501):
 		r.t.Errorf("%s: got %s, want it allowed", who, got)
-	case !allowed && (got.status != 403 || p.method != http.MethodHead && got.field("status")+got.field("code") != "forbidden"):
-		r.t.Errorf("%s: got %s, want 403 forbidden", who, got)
-	case !allowed && r.heads() != before:
+	case want != 0 && (got.status != want || p.method != http.MethodHead && got.field("status")+got.field("code") != word):
+		r.t.Errorf("%s: got %s, want %d %s", who, got, want, word)
+	case want != 0 && r.heads() != before:
 		r.t.Errorf("%s: the refused %s %s moved the store from %v to %v", who, p.method, p.path, before, r.heads())
 	}
 }

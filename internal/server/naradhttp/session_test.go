@@ -199,9 +199,15 @@ func TestSessionsOfOthersAreNotShown(t *testing.T) {
 		if got := r.opened(); !slices.Equal(got, all[:1]) {
 			t.Errorf("inbox: got %v, want %v", got, all[:1])
 		}
-		r.wantProblem(r.get("/sessions/of-w2"), 403, "forbidden")
-		r.wantProblem(r.get("/sessions/of-w2/stream"), 403, "forbidden")
-		r.wantWord(r.resolve(all[1], "approve"), 403, "forbidden")
+		for _, session := range []string{"of-w2", "of-nobody"} { // who may see neither cannot tell them apart
+			r.wantProblem(r.get("/sessions/"+session), 404, "not_found")
+			r.wantProblem(r.get("/sessions/"+session+"/stream"), 404, "not_found")
+			r.wantProblem(r.send(r.request("DELETE", "/sessions/"+session, "")), 404, "not_found")
+			r.wantWord(r.post("/commands/message", `{"sessionId":"`+session+`","content":"x"}`), 404, "not_found")
+		}
+		for _, interrupt := range []string{all[1], "nothing"} {
+			r.wantWord(r.resolve(interrupt, "approve"), 404, "not_found")
+		}
 		r.wantWord(r.resolve(all[0], "approve"), 202, "accepted")
 
 		r.token = r.newToken("driver", access.Grant{Roles: []access.Role{access.Drive}})
