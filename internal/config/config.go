@@ -43,7 +43,9 @@ type TLS struct{ Cert, Key string }
 
 // Workspaces bounds where agents may work.
 type Workspaces struct {
-	Roots []string // absolute; a session's directory lies in one of them
+	// Roots are absolute; a session's directory lies in one of them. Load never leaves them
+	// nil: without any a session can have no directory.
+	Roots []string
 }
 
 // Storage is about the disk.

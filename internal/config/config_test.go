@@ -443,8 +443,8 @@ func TestHome(t *testing.T) {
 
 func TestWithoutAUserDirectoryNoRootIsAssumed(t *testing.T) {
 	c, err := config.Load(t.TempDir(), func(string) string { return "" })
-	if err != nil || len(c.Workspaces.Roots) != 0 {
-		t.Errorf("roots %q, %v", c.Workspaces.Roots, err)
+	if err != nil || c.Workspaces.Roots == nil || len(c.Workspaces.Roots) != 0 {
+		t.Errorf("roots %#v, %v, want an empty list: nil would allow any directory", c.Workspaces.Roots, err)
 	}
 	if _, err := config.Load(home(t, `workspaces.roots = ["~/src"]`), func(string) string { return "" }); err == nil {
 		t.Error("~ without HOME is taken")

@@ -11,7 +11,7 @@ func (l *loader) paths() {
 	c := &l.config
 	c.TLS.Cert, c.TLS.Key = l.absolute(c.TLS.Cert), l.absolute(c.TLS.Key)
 	roots := c.Workspaces.Roots
-	c.Workspaces.Roots = nil
+	c.Workspaces.Roots = []string{}
 	for _, root := range roots {
 		expanded := l.expand(root)
 		if !filepath.IsAbs(expanded) {

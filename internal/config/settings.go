@@ -34,7 +34,7 @@ reach the listener.`,
 			text(&c.TLS.Key, "", nil)},
 
 		{"workspaces.roots", `The working directory of a session lies in one of these. "~" is your home
-directory.`,
+directory. With none a session can have no directory.`,
 			list{&c.Workspaces.Roots, []string{"~"}, checkRoot}},
 
 		{"storage.reserve", `What is to stay free on the disk. Below it new work is refused, while reading and

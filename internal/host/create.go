@@ -33,7 +33,7 @@ func (h *Host) checkCreate(ctx context.Context, id string, c *decide.Create) (re
 		return "cwd must be an absolute path", nil
 	}
 	c.Payload.Cwd = filepath.Clean(c.Payload.Cwd)
-	if len(h.opt.Roots) == 0 {
+	if h.opt.Roots == nil {
 		return "", nil
 	}
 	return insideOf(h.opt.Roots, c.Payload.Cwd), nil

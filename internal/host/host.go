@@ -58,7 +58,8 @@ type Options struct {
 	// FailAbsent ends a client tool call at once whose executor is not there, as
 	// client_unavailable; else its run waits for it (R32).
 	FailAbsent bool
-	// Roots are the directories below which a session may work; none means any.
+	// Roots are the directories below which a session may work. Nil means any, an empty list
+	// none.
 	Roots []string
 }
 

@@ -345,6 +345,18 @@ func TestCreateIsChecked(t *testing.T) {
 	}
 }
 
+// Roots that are an empty list are no roots at all, and not all directories.
+func TestCreateWithoutRoots(t *testing.T) {
+	s := open(t, memory(t, journal.Options{}), acts{run: speaks}, host.Options{Roots: []string{}})
+	defer s.close()
+	c := create()
+	c.Payload.Cwd = t.TempDir()
+	if a := s.do(access.CreateSession, "s1", c, ""); a.Status != decide.Rejected {
+		t.Errorf("got %+v, want a directory to be refused", a)
+	}
+	s.create("s1")
+}
+
 func TestCreateWithoutAgent(t *testing.T) {
 	s := open(t, memory(t, journal.Options{}), nil, host.Options{})
 	defer s.close()
