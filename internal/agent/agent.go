@@ -183,7 +183,8 @@ type Tool struct {
 	// fetch, or other. The policy knows it by this word.
 	Kind  string
 	Title string
-	// Paths are the files that the call is about, for the policy.
+	// Paths are the files that the call is about, for the policy; absolute where the agent
+	// can tell.
 	Paths []string
 	Args  narad.Raw
 }
@@ -201,6 +202,10 @@ type Permission struct {
 	ToolCallID string
 	Title      string
 	Message    string
+	// Kind and Paths are those of the call as its agent tells them now, for the policy.
+	// What is empty is as it was at the start.
+	Kind  string
+	Paths []string
 	// Resource and Detail say what the call touches.
 	Resource string
 	Detail   string

@@ -21,15 +21,16 @@ func (h *handle) OpenGate(ctx context.Context, p agent.Permission) (string, erro
 	for _, o := range p.Options {
 		actions = append(actions, o.Action)
 	}
+	call := asToldNow(tool.Tool, p)
 	var ruling *decide.Ruling
 	if known && !tool.past { // else a person decides
-		ruling = h.o.host.rule(tool.Tool, actions)
+		ruling = h.o.host.rule(call, actions)
 	}
 	id := h.o.host.opt.NewID()
 	_, err := h.do(ctx, &task{command: decide.Permit{
 		RunID: h.info.RunID, ToolCallID: p.ToolCallID, GateRunID: h.o.host.opt.NewID(), InterruptID: id,
 		WaitID: h.o.host.opt.NewID(), Actions: actions, Title: p.Title, Message: p.Message,
-		Input: permissionInput(p, tool.Tool), Ruling: ruling,
+		Input: permissionInput(p, call), Ruling: ruling,
 	}})
 	return id, err
 }
@@ -40,6 +41,18 @@ func (h *handle) Permit(ctx context.Context, p agent.Permission) (agent.Answer, 
 		return agent.Answer{}, err
 	}
 	return h.Await(ctx, id)
+}
+
+// asToldNow is a call as it stands when a permission is asked for it: some agents tell only
+// then what it is about.
+func asToldNow(t agent.Tool, p agent.Permission) agent.Tool {
+	if p.Kind != "" {
+		t.Kind = p.Kind
+	}
+	if len(p.Paths) > 0 {
+		t.Paths = p.Paths
+	}
+	return t
 }
 
 // permissionInput is what a client needs to show of a permission (R11).

@@ -417,6 +417,41 @@ func TestRuleAndPostureDecideAtOnce(t *testing.T) {
 	})
 }
 
+// The policy goes by what the call is when the permission is asked: what it was at its start
+// may have been nothing yet.
+func TestRuleForACallThatIsToldLater(t *testing.T) {
+	rules := []host.Rule{
+		{Name: "keys", Effect: host.Deny, Kinds: []string{"edit"}, Path: "/keys/**"},
+		{Name: "all else", Effect: host.Allow},
+	}
+	alone(t, acts{run: func(ctx context.Context, h agent.Handle) agent.Ending {
+		options := []agent.Option{{ID: "y", Action: "approve"}, {ID: "n", Action: "deny"}}
+		for _, now := range []agent.Permission{{}, {Kind: "edit", Paths: []string{"/keys/a"}}, {Kind: "edit", Paths: []string{"/src/a"}}} {
+			call, _ := h.StartTool(ctx, agent.Tool{Name: "write", Kind: "other", Paths: []string{"/src"}})
+			now.ToolCallID, now.Options = call, options
+			a, err := h.Permit(ctx, now)
+			if err != nil {
+				t.Error(err)
+			}
+			_ = h.Text(ctx, a.Decision+" ")
+			_ = h.FinishTool(ctx, call, agent.ToolResult{Outcome: narad.OutcomeSuccess})
+		}
+		return agent.Ending{}
+	}}, host.Options{Rules: rules}, func(t *testing.T, s *stage) {
+		s.say("s1", "go")
+		synctest.Wait()
+		said := ""
+		for _, f := range s.facts("s1") {
+			if d, ok := f.(*narad.MessageTextDelta); ok {
+				said += d.Delta
+			}
+		}
+		if said != "approve deny approve " {
+			t.Errorf("got %q, want the call that turned out to be about a key denied", said)
+		}
+	})
+}
+
 func TestUnknownAndForbidden(t *testing.T) {
 	alone(t, acts{run: speaks}, host.Options{}, func(t *testing.T, s *stage) {
 		if a := s.say("nowhere", "hi"); a.Status != decide.NotFound {

@@ -42,7 +42,7 @@ func (t *turn) permit(id json.RawMessage, r *request) {
 	}
 	options, chosen := offers(r.Options)
 	interrupt, err := tool.by.h.OpenGate(a.ctx, agent.Permission{
-		ToolCallID: tool.id, Title: tool.title, Resource: tool.resource(), Detail: tool.detail(), Options: options,
+		ToolCallID: tool.id, Title: tool.title, Kind: tool.knownKind(), Paths: t.files(tool), Resource: tool.resource(), Detail: tool.detail(), Options: options,
 	})
 	if err != nil {
 		t.unanswered(tool, err)

@@ -3,6 +3,7 @@ package acp_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -189,6 +190,48 @@ type patientHandle struct{ agent.Handle }
 func (patientHandle) Await(ctx context.Context, _ string) (agent.Answer, error) {
 	<-ctx.Done()
 	return agent.Answer{}, ctx.Err()
+}
+
+// judged keeps what a policy can know of calls.
+type judged struct {
+	agent.Agent
+	told *[]string
+}
+
+func (j judged) Run(ctx context.Context, h agent.Handle) agent.Ending {
+	return j.Agent.Run(ctx, judgedHandle{h, j.told})
+}
+
+type judgedHandle struct {
+	agent.Handle
+	told *[]string
+}
+
+func (j judgedHandle) StartTool(ctx context.Context, t agent.Tool) (string, error) {
+	*j.told = append(*j.told, fmt.Sprint("start ", t.Kind, t.Paths))
+	return j.Handle.StartTool(ctx, t)
+}
+
+func (j judgedHandle) OpenGate(ctx context.Context, p agent.Permission) (string, error) {
+	*j.told = append(*j.told, fmt.Sprint("ask ", p.Kind, p.Paths))
+	return j.Handle.OpenGate(ctx, p)
+}
+
+// A policy is asked about the call as the agent tells of it with the request, and about
+// files by absolute paths.
+func TestPermissionForACallThatIsToldLater(t *testing.T) {
+	s := set(t, agenttest.Options{Answer: always("approve")})
+	var told []string
+	s.Do(judged{s.agent, &told}, lines(
+		`send {"sessionUpdate":"tool_call","toolCallId":"t","title":"Edit","status":"in_progress"}`,
+		`ask p allow_once,reject_once {"toolCallId":"t","kind":"edit","locations":[{"path":"src/../keys"},{"path":"/etc/x"}],`+
+			`"content":[{"type":"diff","path":"/etc/x","newText":""},{"type":"diff","path":"/etc/y","newText":""}]}`, "wait p"))
+	files := []string{"/etc/x", "/etc/y", s.cwd + "/keys"}
+	slices.Sort(files)
+	want := []string{"start other[]", fmt.Sprint("ask edit", files)}
+	if diff := cmp.Diff(want, told); diff != "" {
+		t.Errorf("the policy is told of other calls (-want +got):\n%s", diff)
+	}
 }
 
 // TestQuestionsStandWhereTheyWereAsked: what the agent tells after a request stands

@@ -2,6 +2,7 @@ package acp
 
 import (
 	"bytes"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -163,7 +164,7 @@ func (t *turn) announce(tool *tool) bool {
 	}
 	start := agent.Tool{
 		AgentID: short(tool.agentID, maxID), Name: tool.calledName(), Kind: tool.knownKind(), Title: tool.title,
-		Paths: tool.paths,
+		Paths: t.files(tool),
 	}
 	err := mended(fit(args), func(args narad.Raw) (err error) {
 		start.Args = args
@@ -174,6 +175,22 @@ func (t *turn) announce(tool *tool) bool {
 		tool.id, tool.refused = "", true
 	}
 	return !tool.refused
+}
+
+// files returns the files that a call names or would change, as the policy knows them: by
+// absolute paths. The protocol demands these, and some agents tell others.
+func (t *turn) files(tool *tool) []string {
+	list := slices.Clone(tool.paths)
+	for _, d := range tool.content.Diffs {
+		list = append(list, d.Path)
+	}
+	for i, path := range list {
+		if !filepath.IsAbs(path) {
+			list[i] = filepath.Join(t.peer.child.dir, path)
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
 }
 
 var kinds = []wire.ToolKind{

@@ -21,7 +21,7 @@ type teller struct {
 
 func (a *teller) Run(ctx context.Context, h agent.Handle) agent.Ending {
 	opt := &Options{Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
-	turn := newTurn(ctx, context.Background(), &peer{opt: opt}, h)
+	turn := newTurn(ctx, context.Background(), &peer{opt: opt, child: &child{dir: "/w"}}, h)
 	defer turn.release()
 	for _, data := range a.updates {
 		var u update
