@@ -93,7 +93,8 @@ func (p positions) keep(at client.Position) error {
 	if err != nil {
 		return fmt.Errorf("remember where you left: %w", errors.Join(err, ignoreMissing(os.Remove(draft))))
 	}
-	for _, name := range p.newestFirst()[min(maxPositions, len(p.newestFirst())):] {
+	names := p.newestFirst()
+	for _, name := range names[min(maxPositions, len(names)):] {
 		err = errors.Join(err, ignoreMissing(os.Remove(filepath.Join(p.dir, name))))
 	}
 	return err
