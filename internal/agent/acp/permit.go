@@ -66,7 +66,7 @@ func (t *turn) begin(id json.RawMessage) *asking {
 	if len(t.asked) >= maxOpen {
 		return nil
 	}
-	a := &asking{id: slices.Clone(id)} // the line's bytes are used again
+	a := &asking{id: id}
 	a.ctx, a.cancel = context.WithCancel(t.asking)
 	t.asked = append(t.asked, a)
 	return a
