@@ -4,8 +4,8 @@
 //
 // An [Agent] performs the runs of one session, one after another, through a
 // [Handle] that records facts. A method of the handle returns when what it
-// recorded is durable, so an agent is never ahead of its journal. Order is kept:
-// what an agent tells first stands first.
+// recorded is durable; text and output alone wait a moment for more, within a bound.
+// Order is kept: what an agent tells first stands first.
 //
 // # Invariants
 //
