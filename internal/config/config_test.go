@@ -354,12 +354,13 @@ func errorsOf(err error) []*config.Error {
 }
 
 func TestErrorsOfEnvironmentAndFlags(t *testing.T) {
-	_, err := config.Load(t.TempDir(), env("MAHATI_QUEUE_MAX", "many", "MAHATI_BEHIND_PROXY", "yes"),
+	_, err := config.Load(t.TempDir(), env("MAHATI_QUEUE_MAX", "many", "MAHATI_HISTORY_PAGE", "1001", "MAHATI_BEHIND_PROXY", "yes"),
 		config.Override{Key: "listen", Value: "x", Source: "--listen"},
 		config.Override{Key: "listens", Value: "x", Source: "--listens"})
 	want := []string{
 		`MAHATI_BEHIND_PROXY: behind_proxy = "yes": must be true or false`,
 		`MAHATI_QUEUE_MAX: queue.max = "many": must be a whole number from 1 to 10000`,
+		`MAHATI_HISTORY_PAGE: history.page = "1001": must be a whole number from 1 to 1000`, // R26
 		`--listen: listen = "x": must be HOST:PORT, such as "127.0.0.1:7717"`,
 		`--listens: listens: there is no such setting`,
 	}

@@ -65,7 +65,7 @@ heartbeat.`,
 		{"sessions.mailbox", `Commands that may wait for a session. More are answered 503.`,
 			number{&c.Sessions.Mailbox, 64, 1, 65_536}},
 		{"history.page", `Events in the largest page of history.`,
-			number{&c.History.Page, 1000, 1, 100_000}},
+			number{&c.History.Page, 1000, 1, 1000}},
 
 		{"streams.write_timeout", `How long a reader may take nothing of what is sent to it before it is cut off.`,
 			duration(&c.Streams.WriteTimeout, 30*time.Second, time.Second, time.Hour)},
