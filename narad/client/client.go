@@ -146,6 +146,18 @@ func authorizer(t Token) func(http.Header) {
 	}
 }
 
+// hiding returns the client, which takes further secrets out of what the host says.
+func (c *Client) hiding(secrets ...string) *Client {
+	hides := *c
+	hides.scrub = func(text string) string {
+		for _, secret := range secrets {
+			text = scrubber(Token(secret))(text)
+		}
+		return c.scrub(text)
+	}
+	return &hides
+}
+
 // scrubber takes the token out of a text, should a host ever repeat it.
 func scrubber(t Token) func(string) string {
 	secret := string(t)

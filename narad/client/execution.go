@@ -33,6 +33,8 @@ func (x *executor) perform(e *narad.ClientToolExecute, expires time.Time) {
 	case x.places <- struct{}{}:
 		defer func() { <-x.places }()
 	case <-x.life.Done():
+	}
+	if x.life.Err() != nil {
 		return // it was not accepted
 	}
 	var known entry
@@ -100,7 +102,7 @@ func safely(ctx context.Context, tool ToolFunc, call ToolCall) (response narad.R
 // long as the token lives, and a little.
 func (x *executor) tell(e entry) {
 	const op = "finish tool call"
-	ctx, end := context.WithDeadline(x.last, time.UnixMilli(e.Expires).Add(time.Minute))
+	ctx, end := context.WithDeadline(x.last, e.expires().Add(lateTelling))
 	defer end()
 	body, err := narad.Encode(&narad.ClientToolFinish{
 		Lease:          narad.Lease{ClientExecutorID: e.Executor, LeaseID: e.Lease},
@@ -110,8 +112,9 @@ func (x *executor) tell(e entry) {
 		x.noteCall("refused", e.Call, e.Tool, e.Outcome, fail(op, CodeInvalidRequest, "the outcome is no record of the protocol"))
 		return
 	}
+	host := x.client.hiding(e.Lease, e.Token)
 	for attempt := 1; ; attempt++ {
-		err := x.client.do(ctx, x.control(op, e.Lease, body, x.client.into(op, nil)))
+		err := host.do(ctx, x.control(op, e.Lease, body, host.into(op, nil)))
 		known := Public(err)
 		switch {
 		case known == nil:

@@ -211,7 +211,8 @@ func (x *executor) serve(ctx context.Context, a *narad.ClientAttached) error {
 func (x *executor) follow(ctx context.Context, lease string, beat time.Duration) error {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	s, err := x.client.open(ctx, call{op: "stream executor", path: x.path + "/stream", lease: lease}, StreamQuery{Silence: 3 * beat})
+	host := x.client.hiding(lease)
+	s, err := host.open(ctx, call{op: "stream executor", path: x.path + "/stream", lease: lease}, StreamQuery{Silence: 3 * beat})
 	if err != nil {
 		return err
 	}
@@ -254,10 +255,11 @@ func (x *executor) beat(ctx context.Context, end context.CancelCauseFunc, lease 
 		end(fail(op, CodeInvalidRequest, "the lease cannot be told"))
 		return
 	}
+	host := x.client.hiding(lease)
 	for pause(ctx, every) == nil {
-		err := x.client.do(ctx, x.control(op, lease, body, func(r response) error {
+		err := host.do(ctx, x.control(op, lease, body, func(r response) error {
 			if !r.ok() {
-				return x.client.readError(op, r)
+				return host.readError(op, r)
 			}
 			_, err := x.readAttached(op, r.body)
 			return err

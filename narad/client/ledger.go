@@ -49,6 +49,12 @@ type entry struct {
 	Told bool `json:"told,omitzero"`
 }
 
+func (e *entry) expires() time.Time { return time.UnixMilli(e.Expires) }
+
+// lateTelling is how long after the end of a token the host is still told how its call
+// ended: clocks differ.
+const lateTelling = time.Minute
+
 // errLedgerInUse says that another process has the ledger open.
 var errLedgerInUse = errors.New("another process uses the ledger")
 
@@ -124,10 +130,10 @@ func wholeLines(data []byte, atEOF bool) (advance int, token []byte, err error) 
 }
 
 // forgetLocked drops what needs not be remembered any more: the host refuses an expired
-// token.
+// token, and one that it was not told of in time is told no more.
 func (l *Ledger) forgetLocked(now time.Time) {
 	for token, e := range l.entries {
-		if e.Told && now.UnixMilli() > e.Expires {
+		if expired := e.expires(); e.Told && now.After(expired) || now.After(expired.Add(lateTelling)) {
 			delete(l.entries, token)
 		}
 	}
@@ -160,8 +166,12 @@ func (l *Ledger) compactLocked() error {
 	return nil
 }
 
-// replace gives a file its content, and then the name of another, durably.
+// replace gives a file its content, and then the name of another, durably. It is the
+// owner's alone, also if somebody had made it.
 func replace(file *os.File, content []byte, path string) error {
+	if err := file.Chmod(0o600); err != nil {
+		return err
+	}
 	if _, err := file.Write(content); err != nil {
 		return err
 	}

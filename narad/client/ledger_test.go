@@ -100,6 +100,20 @@ func TestLedgerForgets(t *testing.T) {
 	}
 }
 
+// What the host could not be told of in time is not told any more: it is forgotten too.
+func TestLedgerForgetsWhatIsTooLateToTell(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ledger")
+	l := openLedger(t, path)
+	accepted(t, l, "late", time.Now().Add(-2*lateTelling))
+	accepted(t, l, "soon", time.Now().Add(-lateTelling/2))
+	_ = l.Close()
+	openLedger(t, path)
+	text, err := os.ReadFile(path)
+	if err != nil || bytes.Contains(text, []byte(`"late"`)) || !bytes.Contains(text, []byte(`"soon"`)) {
+		t.Errorf("the file is %s %v, want soon without late", text, err)
+	}
+}
+
 // Cut anywhere, the file opens, and of its whole lines nothing is lost.
 func TestLedgerCutAnywhere(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ledger")
@@ -153,6 +167,9 @@ func TestLedgerDamage(t *testing.T) {
 
 func TestLedgerIsTheOwnersAlone(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ledger")
+	if err := os.WriteFile(path+".new", nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
 	l := openLedger(t, path)
 	accepted(t, l, "t1", time.Now().Add(time.Hour))
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
