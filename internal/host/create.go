@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -43,7 +44,7 @@ func (h *Host) checkCreate(ctx context.Context, id string, c *decide.Create) (re
 // links lead.
 func insideOf(roots []string, dir string) string {
 	dir, err := filepath.EvalSymlinks(dir)
-	if err != nil {
+	if info, statErr := os.Stat(dir); err != nil || statErr != nil || !info.IsDir() {
 		return "cwd is no directory of this machine"
 	}
 	for _, root := range roots {

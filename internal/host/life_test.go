@@ -306,7 +306,9 @@ func TestDetachedSession(t *testing.T) {
 func TestCreateIsChecked(t *testing.T) {
 	root := t.TempDir()
 	inside, outside := filepath.Join(root, "in"), t.TempDir()
-	for _, err := range []error{os.Mkdir(inside, 0o700), os.Symlink(outside, filepath.Join(root, "link"))} {
+	for _, err := range []error{
+		os.Mkdir(inside, 0o700), os.Symlink(outside, filepath.Join(root, "link")), os.WriteFile(filepath.Join(root, "file"), nil, 0o600),
+	} {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -323,6 +325,7 @@ func TestCreateIsChecked(t *testing.T) {
 		{"", outside, decide.Rejected},
 		{"", filepath.Join(root, "link"), decide.Rejected},
 		{"", filepath.Join(root, "nowhere"), decide.Rejected},
+		{"", filepath.Join(root, "file"), decide.Rejected},
 		{"", root + "/..", decide.Rejected},
 		{"", "in", decide.Rejected},
 		{"s~trace", "", decide.Rejected},
