@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/mahati-host/mahati/narad"
+	"github.com/mahati-host/mahati/narad/graph"
 	"github.com/mahati-host/mahati/narad/session"
 )
 
@@ -91,13 +92,16 @@ type judge struct {
 	decoder narad.Decoder
 	state   *session.State
 	lines   int
-	results [session.Control + 1]int
+	results [session.Kinds]int
 }
 
 func newJudge(lenient bool, without narad.Profile) *judge {
 	return &judge{
 		decoder: narad.Decoder{Strict: !lenient, Without: without},
-		state:   session.New(session.Options{Without: without, Remember: session.RememberAll}),
+		state: session.New(session.Options{
+			Without: without, Remember: session.RememberAll,
+			Graphs: graph.NewView("", graph.ViewOptions{Strict: !lenient}),
+		}),
 	}
 }
 

@@ -1,47 +1,37 @@
 package graph
 
-import "github.com/mahati-host/mahati/narad"
+import (
+	"maps"
+	"slices"
 
-// Kind is what became of a record.
-type Kind uint8
-
-// The kinds of results.
-const (
-	// Applied: the graph has changed.
-	Applied Kind = iota
-	// Buffered: the record waits, for the authority that it was derived from or for a
-	// snapshot.
-	Buffered
-	// Duplicate: the graph says this already.
-	Duplicate
-	// Ignored: the record is sound and changes nothing here.
-	Ignored
-	// Rejected: the record does not fit. Unless it is another session's, its graph can
-	// be followed no further without a snapshot.
-	Rejected
+	"github.com/mahati-host/mahati/narad"
+	"github.com/mahati-host/mahati/narad/session"
 )
 
-var kindNames = [...]string{"applied", "buffered", "duplicate", "ignored", "rejected"}
+// What became of a record, in the words of package narad/session, whose state gives
+// graph records to a [View].
+type (
+	// Result is the answer to one record.
+	Result = session.Result
+	// Kind is what became of it.
+	Kind = session.Kind
+	// Code names a reason.
+	Code = session.Code
+)
 
-// String returns the kind's name in lower case.
-func (k Kind) String() string { return kindNames[k] }
-
-// Result is the answer to one record.
-type Result struct {
-	Kind Kind
-	// Code says why, from a closed set: a code of this package, or one of package narad
-	// for a patch that does not apply. It is empty for what was applied.
-	Code Code
-	// Detail is a sentence for people. It names rules and fields, never values.
-	Detail string
-}
-
-// Code names a reason.
-type Code string
+// The kinds of results for a graph record. A rejected one makes its graph useless
+// until a snapshot comes, unless it is another session's.
+const (
+	Applied   = session.Applied
+	Buffered  = session.Buffered
+	Duplicate = session.Duplicate
+	Ignored   = session.Ignored
+	Rejected  = session.Rejected
+)
 
 // The reasons.
 const (
-	OtherSession     Code = "other_session"
+	OtherSession          = session.OtherSession
 	ScopeUnknown     Code = "graph_scope_unknown"
 	CursorAhead      Code = "graph_cursor_ahead"
 	CursorRegressed  Code = "graph_cursor_regressed"
@@ -68,7 +58,12 @@ var details = map[Code]string{
 	NotAGraph:        "a graph has a rootNodeId and arrays of nodes and edges",
 }
 
-func result(k Kind, c Code) Result { return Result{k, c, details[c]} }
+// Codes returns every reason, in no particular order.
+func Codes() []Code { return slices.Collect(maps.Keys(details)) }
+
+func result(k Kind, c Code) Result { return Result{Kind: k, Code: c, Detail: details[c]} }
 
 // refusalOf returns the result for a patch that does not apply.
-func refusalOf(err *narad.Error) Result { return Result{Rejected, Code(err.Code), err.Error()} }
+func refusalOf(err *narad.Error) Result {
+	return Result{Kind: Rejected, Code: Code(err.Code), Detail: err.Error()}
+}

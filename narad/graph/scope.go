@@ -17,6 +17,9 @@ func RunTree(rootRunID string) Scope { return Scope{narad.ScopeRun, rootRunID} }
 // orchestration.
 func WorkflowOf(workflowID string) Scope { return Scope{narad.ScopeWorkflow, workflowID} }
 
+// String returns run:ID or workflow:ID.
+func (s Scope) String() string { return string(s.Kind) + ":" + s.ID }
+
 // scopeOf returns the scope of a record.
 func scopeOf(g narad.GraphScope) Scope {
 	if g.Scope == narad.ScopeWorkflow {

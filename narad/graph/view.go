@@ -5,13 +5,15 @@ import (
 	"slices"
 
 	"github.com/mahati-host/mahati/narad"
+	"github.com/mahati-host/mahati/narad/session"
 )
 
 // ViewOptions are what may be chosen of a [View]. The zero value follows as a client
 // does.
 type ViewOptions struct {
 	// Strict demands what a host must keep: no record ahead of the authority, no cursor
-	// and no snapshot that goes back. Otherwise the view waits or passes over them.
+	// and no snapshot that goes back. Otherwise the view waits or passes over them. The
+	// same snapshot once more, as a host sends it to who comes back, is a duplicate.
 	Strict bool
 }
 
@@ -24,7 +26,10 @@ type View struct {
 	graphs    map[Scope]*shown
 }
 
-// NewView returns a view of a session that has seen nothing.
+var _ session.Graphs = (*View)(nil)
+
+// NewView returns a view of a session that has seen nothing. An empty id means the
+// session of the first fact.
 func NewView(sessionID string, opt ViewOptions) *View {
 	return &View{opt: opt, sessionID: sessionID, held: map[Scope]int64{}, graphs: map[Scope]*shown{}}
 }
@@ -39,17 +44,7 @@ type shown struct {
 }
 
 // Graph is a graph as a view knows it.
-type Graph struct {
-	Revision int64
-	// Cursor is the place in the run tree or workflow that the graph was derived from.
-	Cursor     int64
-	RootNodeID string
-	Nodes      []narad.Raw
-	Edges      []narad.Raw
-	// ResyncRequired says that the graph is old and can be followed no further until a
-	// snapshot comes.
-	ResyncRequired bool
-}
+type Graph = session.Graph
 
 // Graph returns the graph of a scope; false if no snapshot of it was applied.
 func (v *View) Graph(s Scope) (Graph, bool) {
@@ -61,7 +56,20 @@ func (v *View) Graph(s Scope) (Graph, bool) {
 	root, _ := value.Field("rootNodeId").IsString()
 	nodes, _ := value.Field("nodes").Elements()
 	edges, _ := value.Field("edges").Elements()
-	return Graph{g.revision, g.cursor, root, nodes, edges, g.resync}, true
+	return Graph{
+		Revision: g.revision, Cursor: g.cursor, RootNodeID: root, Nodes: nodes, Edges: edges, ResyncRequired: g.resync,
+	}, true
+}
+
+// All returns the graphs of which a snapshot was applied, by the text of their scopes.
+func (v *View) All() map[string]Graph {
+	all := make(map[string]Graph, len(v.graphs))
+	for scope := range v.graphs {
+		if g, ok := v.Graph(scope); ok {
+			all[scope.String()] = g
+		}
+	}
+	return all
 }
 
 // Canonical returns the graph of a scope in the form of RFC 8785, nil if no snapshot
@@ -110,8 +118,39 @@ func (v *View) Apply(rec narad.Record) Result {
 	return Result{Kind: Ignored}
 }
 
+// Check says what Apply would say of a record, and changes nothing.
+func (v *View) Check(rec narad.Record) Result {
+	var scope Scope
+	switch r := rec.(type) {
+	case *narad.GraphSnapshot:
+		scope = scopeOf(r.GraphScope)
+	case *narad.GraphDelta:
+		scope = scopeOf(r.GraphScope)
+	default:
+		return Result{Kind: Ignored}
+	}
+	trial := &View{opt: v.opt, sessionID: v.sessionID, held: v.held, graphs: map[Scope]*shown{}}
+	if g := v.graphs[scope]; g != nil {
+		trial.graphs[scope] = g.clone()
+	}
+	return trial.Apply(rec)
+}
+
+// clone returns a graph that can be changed beside the one it was made from.
+func (g *shown) clone() *shown {
+	c := *g
+	c.queue.records = slices.Clone(g.queue.records)
+	if g.document != nil {
+		c.document = narad.NewDocument(g.document.Raw())
+	}
+	return &c
+}
+
 // hold notes authority and applies what waited for it.
 func (v *View) hold(e *narad.Event) Result {
+	if v.sessionID == "" {
+		v.sessionID = e.SessionID
+	}
 	if e.SessionID != v.sessionID {
 		return result(Ignored, OtherSession)
 	}
@@ -136,7 +175,7 @@ type record interface {
 }
 
 func (v *View) take(r record) Result {
-	if r.session() != v.sessionID {
+	if v.sessionID != "" && r.session() != v.sessionID {
 		return result(Rejected, OtherSession)
 	}
 	scope := scopeOf(r.graph())
@@ -232,10 +271,10 @@ func (s snapshot) bytes() int {
 func (s snapshot) apply(g *shown, opt ViewOptions, _ bool) Result {
 	back := g.document != nil && s.Revision <= g.revision
 	switch {
-	case back && opt.Strict:
-		return result(Rejected, RevisionPassed)
 	case g.document != nil && s.Revision == g.revision && !g.resync:
 		return s.compare(g)
+	case back && opt.Strict:
+		return result(Rejected, RevisionPassed)
 	case back && s.Revision < g.revision:
 		return result(Ignored, RevisionPassed) // an answer that was long on its way
 	case s.Source < g.cursor:

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -195,7 +196,8 @@ var strictScenarios = []struct{ name, play string }{
 	{"a host does not go back", `
 		fact 9
 		snapshot 2 @2 = applied
-		snapshot 2 @2 = rejected graph_revision_passed
+		snapshot 2 @2 = duplicate graph_revision_passed
+		snapshot 1 @1 = rejected graph_revision_passed
 		snapshot 3 @3 = applied
 		delta 3 @3 = rejected graph_revision_gap
 		snapshot 4 @4 = applied
@@ -251,7 +253,7 @@ func describe(v *graph.View, root string) string {
 	if g.ResyncRequired {
 		text += " resync"
 	}
-	if listed := strings.Contains(fmt.Sprint(v.Resync()), "{run "+root+"}"); listed != g.ResyncRequired {
+	if listed := slices.Contains(v.Resync(), graph.RunTree(root)); listed != g.ResyncRequired {
 		text += fmt.Sprintf(" (listed: %v)", listed)
 	}
 	return text

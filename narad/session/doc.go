@@ -26,6 +26,6 @@
 //
 // # What it is not
 //
-// It does not fetch what is missing, decide anything or know commands. Graph records
-// are recognised and left to another package.
+// It does not fetch what is missing, decide anything or know commands. Graph
+// records it hands to the [Graphs] that it was given, behind the facts that they follow.
 package session

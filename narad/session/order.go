@@ -116,6 +116,9 @@ func (s *State) commit(rec narad.Authority) {
 	}
 	s.joined = s.joins(e)
 	s.last = e.SessionSequence
+	if s.opt.Graphs != nil {
+		s.opt.Graphs.Apply(rec)
+	}
 	if s.opt.Remember != 0 {
 		s.seen.add(e.EventID, printOf(rec))
 	}

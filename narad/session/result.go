@@ -17,9 +17,15 @@ const (
 	Rejected
 	// Control: a control message, which concerns no state.
 	Control
+	// Buffered: a graph record waits, for the authority that it was derived from or for
+	// a snapshot (§9.7).
+	Buffered
 )
 
-var kindNames = [...]string{"applied", "duplicate", "ignored", "gap", "rejected", "control"}
+// Kinds is how many kinds of results there are.
+const Kinds = int(Buffered) + 1
+
+var kindNames = [Kinds]string{"applied", "duplicate", "ignored", "gap", "rejected", "control", "buffered"}
 
 // String returns the kind's name in lower case.
 func (k Kind) String() string { return kindNames[k] }
@@ -28,7 +34,7 @@ func (k Kind) String() string { return kindNames[k] }
 type Result struct {
 	Kind Kind
 	// Code says why, from a closed set: a code of this package, or one of package
-	// narad for a malformed record. It is empty for what was simply applied. An
+	// narad for a malformed record, or one of package narad/graph for a graph record. It is empty for what was simply applied. An
 	// applied record with a code moved the cursor alone: it tells of a nested run
 	// what cannot be (R20).
 	Code Code
@@ -49,7 +55,6 @@ const (
 	ProfileNotClaimed Code = "profile_not_negotiated"
 	WatchRegressed    Code = "watch_regressed"
 	SnapshotUnchanged Code = "snapshot_unchanged"
-	GraphNotReduced   Code = "graph_not_reduced"
 )
 
 // Why there is a gap.
@@ -123,7 +128,6 @@ var details = map[Code]string{
 	ProfileNotClaimed: "the event belongs to a profile that was not negotiated",
 	WatchRegressed:    "a watch revision must be above the last one of its key",
 	SnapshotUnchanged: "the snapshot tells nothing new",
-	GraphNotReduced:   "graph records are not reduced here",
 
 	GapActive:     "records before this one are missing",
 	SessionGap:    "sessionSequence is not the next of the session",

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/mahati-host/mahati/narad"
+	"github.com/mahati-host/mahati/narad/graph"
 	"github.com/mahati-host/mahati/narad/session"
 )
 
@@ -37,6 +38,7 @@ func newPlayer(o session.Options, strict bool) *player {
 	if id == "" {
 		id = "s1"
 	}
+	o.Graphs = graph.NewView(o.SessionID, graph.ViewOptions{Strict: strict})
 	return &player{
 		state: session.New(o), strict: strict, session: id,
 		trees: counts{}, workflows: counts{}, byID: map[string][]byte{},

@@ -31,6 +31,7 @@ type Snapshot struct {
 	State               map[string]ScopedState         `json:"state,omitempty"`
 	UI                  map[string]ScopedState         `json:"ui,omitempty"`
 	Views               map[string]View                `json:"views,omitempty"`
+	Graphs              map[string]Graph               `json:"graphs,omitempty"`
 	Revisions           *Revisions                     `json:"revisions,omitzero"`
 	Workspace           *Workspace                     `json:"workspace,omitzero"`
 	RootRunSequences    map[string]int64               `json:"rootRunSequences,omitempty"`
@@ -130,6 +131,9 @@ func (s *State) Snapshot() Snapshot {
 		if t.last > 0 {
 			snap.RootRunSequences[root] = t.last
 		}
+	}
+	if s.opt.Graphs != nil {
+		snap.Graphs = s.opt.Graphs.All()
 	}
 	s.addRevisions(&snap)
 	return snap

@@ -21,6 +21,10 @@ type Options struct {
 	// Rules about closed things (that an id is fresh, that a patch applies) are then
 	// the caller's to keep.
 	NoDisplay bool
+	// Graphs takes the graph records of the session. With nil they are ignored like
+	// those of a profile that was not negotiated. It is of the strictness with which
+	// the state is used, and the state owns it.
+	Graphs Graphs
 	// Remember is how many event ids are kept to tell duplicates and conflicts: 0
 	// for none, RememberAll for all. What is forgotten is still passed over by its
 	// sequence.
@@ -110,6 +114,8 @@ func (s *State) Check(rec narad.Record) Result {
 		return s.judgeRevision(r, true)
 	case *narad.MessagesSnapshot:
 		return s.judgeSnapshot(r)
+	case *narad.GraphSnapshot, *narad.GraphDelta:
+		return s.judgeGraph(rec)
 	}
 	return s.take(rec, true) // the rest changes nothing
 }
@@ -147,13 +153,6 @@ func (s *State) take(rec narad.Record, strict bool) Result {
 		return s.takeGraph(rec)
 	}
 	return Result{Kind: Control}
-}
-
-func (s *State) takeGraph(rec narad.Record) Result {
-	if s.skips(rec) {
-		return result(Ignored, ProfileNotClaimed)
-	}
-	return result(Ignored, GraphNotReduced)
 }
 
 func (s *State) skips(rec narad.Record) bool {

@@ -195,7 +195,7 @@ func (m *Model) hydrate(f fact) Verdict {
 		return ignored("profile_not_negotiated")
 	}
 	if !f.is("messages.snapshot") {
-		return ignored("graph_not_reduced")
+		return ignored("profile_not_negotiated") // the model follows no graphs
 	}
 	if m.foreign(f) {
 		return rejected("other_session")

@@ -126,7 +126,7 @@ func TestWatchRules(t *testing.T) {
 func TestHydrateRules(t *testing.T) {
 	const two = "message.user.recorded; message.user.recorded messageId=m2;"
 	checkRules(t, []rule{
-		{"graph.snapshot", "ignored graph_not_reduced", "ignored graph_not_reduced"},
+		{"graph.snapshot", "ignored profile_not_negotiated", "ignored profile_not_negotiated"},
 		{two + "messages.snapshot sessionId=other", "rejected other_session", "rejected other_session"},
 		{two + "messages.snapshot", "ignored snapshot_unchanged", "ignored snapshot_unchanged"},
 		{two + `messages.snapshot coversThroughSessionSequence=1 messages=[{"messageId":"m1","role":"user","content":"hi"}]`, "ignored snapshot_unchanged", "ignored snapshot_unchanged"},
