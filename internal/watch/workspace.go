@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"bytes"
 	"slices"
 	"strings"
 
@@ -55,6 +56,23 @@ func CoalesceWorkspace(workspaceID string, changes []Change) []*narad.Revision {
 	}
 	slices.Reverse(events)
 	return events
+}
+
+// Merge returns the least of events of a workspace and of later ones, both coalesced.
+func Merge(events, later []*narad.Revision) []*narad.Revision {
+	told := map[key]bool{}
+	for _, r := range later {
+		told[key{kind: r.Kind, id: r.SessionID}] = true
+	}
+	events = slices.DeleteFunc(events, func(r *narad.Revision) bool { return told[key{kind: r.Kind, id: r.SessionID}] })
+	return append(events, later...)
+}
+
+// MayTell reports whether a stored fact may yield another event than
+// workspace.revision. It looks at the bytes alone, so that most facts need not be
+// decoded, and is never wrong about one that does.
+func MayTell(fact []byte) bool {
+	return bytes.Contains(fact, []byte(`"`+string(narad.TypeSessionCustom)+`"`)) || bytes.Contains(fact, []byte(`"`+statusField+`"`))
 }
 
 // statusField is the optional field that tells of a change of the session's status

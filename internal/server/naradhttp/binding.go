@@ -10,7 +10,6 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/mahati-host/mahati/internal/host"
 	"github.com/mahati-host/mahati/internal/server"
-	"github.com/mahati-host/mahati/internal/sse"
 	"github.com/mahati-host/mahati/narad"
 )
 
@@ -64,13 +63,7 @@ func New(h *host.Host, streams *server.Streams, o Options) *Binding {
 }
 
 // frame is one fact as a client of the stream gets it.
-func frame(r host.Record) []byte {
-	out, err := sse.AppendFrame(nil, r.EventID, r.Bytes)
-	if err != nil {
-		panic("naradhttp: a stored fact is one line: " + err.Error())
-	}
-	return out
-}
+func frame(r host.Record) []byte { return appendFrame(nil, r.EventID, r.Bytes) }
 
 // handler answers a request, or says why it cannot, before it has written anything.
 type handler func(http.ResponseWriter, *request) error
@@ -89,7 +82,9 @@ func (b *Binding) Register(mux *http.ServeMux) {
 		"GET /sessions/{id}/events":        b.events,
 		"GET /sessions/{id}/stream":        b.stream,
 		"GET /sessions/{id}/messages":      b.messages,
+		"GET /sessions/{id}/graph":         b.graph,
 		"GET /sessions/{id}/audit":         b.audit,
+		"GET /workspaces/{id}/stream":      b.workspaceStream,
 		"POST /executors/{id}/attach":      b.attachExecutor,
 		"GET /executors/{id}/stream":       b.executorStream,
 		"POST /executors/{id}/controls":    b.control,

@@ -395,8 +395,10 @@ func pass(d time.Duration) {
 	synctest.Wait()
 }
 
-func quote(text string) string {
-	data, err := json.Marshal(text)
+func quote(text string) string { return mustJSON(text) }
+
+func mustJSON(v any) string {
+	data, err := json.Marshal(v, json.Deterministic(true))
 	if err != nil {
 		panic(err)
 	}

@@ -16,7 +16,7 @@ type request struct {
 
 // parameters are those that some route reads. Others are ignored, as unknown fields are.
 var parameters = []string{
-	"afterSequence", "afterSessionSequence", "afterWorkflowSequence", "cursor", "hydrate", "limit", "profiles",
+	"afterRevision", "afterSequence", "afterSessionSequence", "afterWorkflowSequence", "cursor", "hydrate", "limit", "profiles",
 	"rootRunId", "sessionId", "state", "unclaimed", "watch", "workflowId", "workspaceId",
 }
 
@@ -33,6 +33,14 @@ func newRequest(r *http.Request) (*request, error) {
 		}
 	}
 	return &request{r, query}, nil
+}
+
+// lastEventID returns the id of the last frame that the client has, "" for none.
+func lastEventID(r *request) (string, error) {
+	if len(r.Header.Values("Last-Event-ID")) > 1 {
+		return "", bad("bad_request", "Last-Event-ID is given more than once")
+	}
+	return r.Header.Get("Last-Event-ID"), nil
 }
 
 func (r *request) principal() access.Principal { return server.PrincipalOf(r.Context()) }

@@ -14,8 +14,18 @@ import (
 	"github.com/mahati-host/mahati/narad"
 )
 
-// activeProfiles are what sessions of this host use.
-const activeProfiles = narad.AllProfiles &^ (narad.Graph | narad.Workspace | narad.Trace | narad.Debug)
+// requiredProfiles are what sessions of this host use (R25), activeProfiles what it sends
+// to who asks for it as well.
+const (
+	requiredProfiles = narad.AllProfiles &^ (narad.Graph | narad.Workspace | narad.Trace | narad.Debug)
+	activeProfiles   = requiredProfiles | narad.Graph | narad.Workspace
+)
+
+// offered are the profiles of a session's streams: those that its facts are of, and that
+// of the graph.
+func offered(required []string) []string {
+	return append(slices.Clone(required), narad.Graph.IDs()...)
+}
 
 // capabilities tells what the host is (§10.4).
 func (b *Binding) capabilities(w http.ResponseWriter, r *request) error {
@@ -108,7 +118,7 @@ func (b *Binding) create(w http.ResponseWriter, r *request) error {
 		Action: access.CreateSession, Session: c.SessionID,
 		Command: decide.Create{Payload: facts.Created{
 			WorkspaceID: c.WorkspaceID, Cwd: c.CWD, ClientKind: c.ClientKind, Title: c.Title, Agent: c.Agent,
-			ClientExecutorID: c.ClientExecutorID, RequiredProfiles: activeProfiles.IDs(),
+			ClientExecutorID: c.ClientExecutorID, RequiredProfiles: requiredProfiles.IDs(),
 		}},
 	})
 	if err != nil {
@@ -293,7 +303,7 @@ func (b *Binding) attach(w http.ResponseWriter, r *request) error {
 func claims(r *request, requires []string) ([]string, error) {
 	text := r.query.Get("profiles")
 	if text == "" {
-		return requires, nil
+		return offered(requires), nil
 	}
 	var claimed []string
 	for _, id := range strings.Split(text, ",") {

@@ -240,8 +240,8 @@ func TestCapabilitiesAndAttach(t *testing.T) {
 		if head := int64(r.head("s1")); c.CurrentSessionSequence != head || a.Boundary != head {
 			t.Errorf("got %+v, want the head %d", a, head)
 		}
-		if !slices.Equal(c.ActiveProfiles, a.RequiredProfiles) {
-			t.Errorf("nothing claimed: got %v, want %v", c.ActiveProfiles, a.RequiredProfiles)
+		if want := append(slices.Clone(a.RequiredProfiles), "narad.graph/v1"); !slices.Equal(c.ActiveProfiles, want) {
+			t.Errorf("nothing claimed: got %v, want %v", c.ActiveProfiles, want)
 		}
 	})
 }
@@ -264,10 +264,10 @@ func TestAttachWithClaims(t *testing.T) {
 			{"?profiles=unknown/v1", nil},
 			{"?profiles=unknown/v1&unclaimed=skip", []string{}},
 			{"?profiles=narad.conversation/v1&unclaimed=skip", []string{"narad.conversation/v1"}},
-			{"?profiles=narad.graph/v1,narad.conversation/v1,narad.conversation/v1&unclaimed=skip", []string{"narad.conversation/v1"}},
+			{"?profiles=narad.graph/v1,narad.conversation/v1,narad.conversation/v1&unclaimed=skip", []string{"narad.graph/v1", "narad.conversation/v1"}},
 			{"?profiles=" + strings.Join(reversed, ","), reversed},
 			{"?profiles=narad.trace/v1," + strings.Join(reversed, ","), reversed},
-			{"?profiles=", a.RequiredProfiles},
+			{"?profiles=", append(slices.Clone(a.RequiredProfiles), "narad.graph/v1")},
 		}
 		for _, test := range tests {
 			got := r.get("/sessions/s1/attach" + test.query)

@@ -1,6 +1,7 @@
 package naradhttp
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"strconv"
@@ -10,14 +11,13 @@ import (
 	"github.com/mahati-host/mahati/internal/access"
 	"github.com/mahati-host/mahati/internal/host"
 	"github.com/mahati-host/mahati/internal/server"
-	"github.com/mahati-host/mahati/internal/sse"
 	"github.com/mahati-host/mahati/narad"
 )
 
 // setHeaders tells what a reader of a session can know before its facts (R25).
 func setHeaders(h http.Header, s host.Summary) {
 	h.Set("Narad-Version", narad.Version)
-	h.Set("Narad-Profiles", strings.Join(s.RequiredProfiles, ","))
+	h.Set("Narad-Profiles", strings.Join(offered(s.RequiredProfiles), ","))
 	h.Set("Narad-Session-Sequence", strconv.FormatUint(s.Last, 10))
 	if s.ActiveRoot != "" {
 		h.Set("Narad-Active-Root", s.ActiveRoot)
@@ -30,14 +30,16 @@ func (b *Binding) stream(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	for _, name := range []string{"hydrate", "watch"} {
-		if r.query.Get(name) != "" {
-			return bad("not_offered", "this host does not offer "+name+" on a stream")
-		}
-	}
-	after, err := cursor(r, v, s.Last)
+	x, err := readExtras(r)
 	if err != nil {
 		return err
+	}
+	at, err := cursor(r, v, s.Last)
+	if err != nil {
+		return err
+	}
+	if x.messages && at.after > 0 && r.Header.Get("Last-Event-ID") == "" {
+		return bad("hydrate_cursor", "hydrate=messages is for a stream from the beginning: it covers what came before")
 	}
 	setHeaders(w.Header(), s)
 	if r.Method == http.MethodHead {
@@ -47,7 +49,7 @@ func (b *Binding) stream(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	frames := v.Follow(b.framer, after)
+	frames := b.reader(v, x, at)
 	defer frames.Close()
 	if why := b.follow(st, frames); why != "" {
 		server.Annotate(r.Context(), "ended", why)
@@ -55,38 +57,66 @@ func (b *Binding) stream(w http.ResponseWriter, r *request) error {
 	return nil
 }
 
+// reader is one who reads frames; host.Frames is one.
+type reader interface {
+	Poll(context.Context) ([]byte, error)
+	Wake() <-chan struct{}
+	Lag(context.Context) (uint64, error)
+	Close()
+}
+
+// reader follows a session. Authority alone comes as frames that all its readers share.
+func (b *Binding) reader(v *host.View, x extras, at beginning) reader {
+	if x == (extras{}) {
+		return v.Follow(b.framer, at.after)
+	}
+	return newHydrated(v, x, at)
+}
+
 // cursor is where a stream begins. An event id that the client saw last is believed
-// only if the fact at its place has exactly this id; it beats the query, since a
-// browser reconnects with both (R3, R27).
-func cursor(r *request, v *host.View, head uint64) (uint64, error) {
+// only if the fact at its place has exactly this id, or yields the watch event of this id;
+// it beats the query, since a browser reconnects with both (R3, R27, R28).
+func cursor(r *request, v *host.View, head uint64) (beginning, error) {
 	after, err := number(r, "afterSessionSequence")
 	if err != nil {
-		return 0, err
+		return beginning{}, err
 	}
-	if len(r.Header.Values("Last-Event-ID")) > 1 {
-		return 0, bad("bad_request", "Last-Event-ID is given more than once")
+	id, err := lastEventID(r)
+	if err != nil {
+		return beginning{}, err
 	}
-	if id := r.Header.Get("Last-Event-ID"); id != "" {
-		record, err := v.Find(r.Context(), id)
-		switch {
-		case err == nil:
-			return record.Sequence, nil
-		case !errors.Is(err, host.ErrNotFound):
-			return 0, err
-		case !r.query.Has("afterSessionSequence"):
-			return 0, conflict("cursor_unknown", "Last-Event-ID is no event of the session")
+	if id != "" {
+		at, ok, err := behind(r.Context(), v, id)
+		if err != nil || ok {
+			return at, err
+		}
+		if !r.query.Has("afterSessionSequence") {
+			return beginning{}, conflict("cursor_unknown", "Last-Event-ID is no event of the session")
 		}
 	}
 	if after > head {
-		return 0, cursorAhead()
+		return beginning{}, cursorAhead()
 	}
-	return after, nil
+	return beginning{after: after}, nil
+}
+
+// behind is where a stream goes on after the event of an id, false for no event of the
+// session.
+func behind(ctx context.Context, v *host.View, id string) (beginning, bool, error) {
+	record, err := v.Find(ctx, id)
+	if err == nil {
+		return beginning{after: record.Sequence}, true, nil
+	}
+	if !errors.Is(err, host.ErrNotFound) {
+		return beginning{}, false, err
+	}
+	return owedAfter(ctx, v, id)
 }
 
 // follow writes frames until the client leaves, the server drains or the session ends.
 // An end of a stream means nothing about the session; why is for the log, where the end
 // is not the client's or the edge's doing.
-func (b *Binding) follow(st *server.Stream, frames *host.Frames) (why string) {
+func (b *Binding) follow(st *server.Stream, frames reader) (why string) {
 	chase := chase{since: b.opt.Now()}
 	for {
 		data, err := frames.Poll(st.Context())
@@ -120,7 +150,7 @@ type chase struct {
 
 // hopeless reports whether a reader is too far behind and, since the last look, came no
 // nearer to the head. One that reads a long past, however slowly it gains, goes on.
-func (b *Binding) hopeless(st *server.Stream, frames *host.Frames, last *chase) bool {
+func (b *Binding) hopeless(st *server.Stream, frames reader, last *chase) bool {
 	now := b.opt.Now()
 	if now.Sub(last.since) < b.opt.Heartbeat {
 		return false
@@ -136,13 +166,5 @@ func (b *Binding) hopeless(st *server.Stream, frames *host.Frames, last *chase) 
 
 // heartbeat fills the silence of a stream; it has no id (§11.2).
 func (b *Binding) heartbeat() []byte {
-	data, err := narad.Encode(&narad.ServerHeartbeat{ServerTime: narad.Timestamp(b.opt.Now())})
-	if err != nil {
-		panic("naradhttp: a heartbeat is a record: " + err.Error())
-	}
-	out, err := sse.AppendFrame(nil, "", data)
-	if err != nil {
-		panic("naradhttp: a heartbeat is one line: " + err.Error())
-	}
-	return out
+	return appendRecord(nil, &narad.ServerHeartbeat{ServerTime: narad.Timestamp(b.opt.Now())})
 }

@@ -22,15 +22,10 @@ func (b *Binding) messages(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	var record []byte
-	err = v.Display(r.Context(), func(state *session.State) error {
-		at, err := b.timestampAt(r.Context(), v, uint64(state.Last()))
-		if err != nil {
-			return err
-		}
-		record, err = transcript(state, at)
-		return err
-	})
+	record, err := transcriptOf(r.Context(), v)
+	if errors.Is(err, errTooLarge) {
+		return tooLarge("the transcript is larger than one record: read the history")
+	}
 	if err != nil {
 		return err
 	}
@@ -39,9 +34,22 @@ func (b *Binding) messages(w http.ResponseWriter, r *request) error {
 	return nil
 }
 
+// transcriptOf writes the transcript at the session's head, or errTooLarge.
+func transcriptOf(ctx context.Context, v *host.View) (record []byte, err error) {
+	err = v.Display(ctx, func(state *session.State) error {
+		at, err := timestampAt(ctx, v, uint64(state.Last()))
+		if err != nil {
+			return err
+		}
+		record, err = transcript(state, at)
+		return err
+	})
+	return record, err
+}
+
 // timestampAt returns the timestamp of the fact at a sequence: a hydrate record is a
 // function of the fact at its cursor.
-func (b *Binding) timestampAt(ctx context.Context, v *host.View, sequence uint64) (string, error) {
+func timestampAt(ctx context.Context, v *host.View, sequence uint64) (string, error) {
 	if sequence == 0 {
 		return "", host.ErrNotFound
 	}
@@ -71,14 +79,14 @@ func transcript(state *session.State, at string) ([]byte, error) {
 			return nil, fmt.Errorf("encode a message: %w", err)
 		}
 		if size += len(item); size > maxSnapshot {
-			return nil, snapshotTooLarge()
+			return nil, errTooLarge
 		}
 		snapshot.Messages = append(snapshot.Messages, item)
 	}
 	record, err := narad.Encode(snapshot)
 	var refusal *narad.Error
 	if errors.As(err, &refusal) && refusal.Code == narad.CodeTooLarge || len(record) > maxSnapshot {
-		return nil, snapshotTooLarge()
+		return nil, errTooLarge
 	}
 	if err != nil {
 		return nil, fmt.Errorf("encode the transcript: %w", err)
@@ -86,11 +94,10 @@ func transcript(state *session.State, at string) ([]byte, error) {
 	return record, nil
 }
 
-func snapshotTooLarge() error {
-	return &server.Problem{
-		HTTPStatus: http.StatusRequestEntityTooLarge, Code: "snapshot_too_large",
-		Detail: "the transcript is larger than one record: read the history",
-	}
+var errTooLarge = errors.New("the transcript is larger than one record")
+
+func tooLarge(detail string) error {
+	return &server.Problem{HTTPStatus: http.StatusRequestEntityTooLarge, Code: "snapshot_too_large", Detail: detail}
 }
 
 // snapshotID is a function of the session and what the snapshot covers (R29).
