@@ -219,7 +219,7 @@ func TestJoinersAtAnyTime(t *testing.T) {
 			resumes := i%2 == 1
 			joined.Go(func() {
 				<-time.After(at)
-				states[i] = r.join("s1", resumes, ended)
+				states[i] = r.join("s1", resumes, i%11, ended)
 			})
 		}
 		pass(time.Minute)
@@ -266,14 +266,15 @@ func lastRoot(facts []narad.Authority) (root string) {
 	return root
 }
 
-// join reads a hydrated stream, from the beginning or from where the session is now, up to
-// the head that it is told at the end.
-func (r *rig) join(id string, resumes bool, ended <-chan uint64) *session.State {
+// join reads a hydrated stream, from the beginning or from so many facts before the head
+// of now, up to the head that it is told at the end.
+func (r *rig) join(id string, resumes bool, before int, ended <-chan uint64) *session.State {
 	view := graph.NewView(id, graph.ViewOptions{})
 	state := session.New(session.Options{SessionID: id, Remember: session.RememberAll, Graphs: view})
 	path := "/sessions/" + id + "/stream?hydrate=messages,graph&watch=1"
 	if resumes {
-		for _, fact := range r.facts(id) {
+		facts := r.facts(id)
+		for _, fact := range facts[:max(len(facts)-before, 1)] {
 			state.Apply(fact)
 		}
 		path = fmt.Sprintf("/sessions/%s/stream?hydrate=graph&watch=1&afterSessionSequence=%d", id, state.Last())
