@@ -255,6 +255,22 @@ func drawChanges(t *rapid.T) []watch.Change {
 	return changes
 }
 
+// Events that are merged are those of all facts together.
+func TestMerge(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		changes := drawChanges(t)
+		var merged []*narad.Revision
+		start := 0
+		for _, end := range cuts(t, len(changes)) {
+			merged = watch.Merge(merged, watch.CoalesceWorkspace("ws", changes[start:end]))
+			start = end
+		}
+		if d := cmp.Diff(writeAll(t, watch.CoalesceWorkspace("ws", changes)), writeAll(t, merged)); d != "" {
+			t.Fatalf("(-want +got):\n%s", d)
+		}
+	})
+}
+
 // The same of a workspace's stream.
 func TestCoalesceWorkspace(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

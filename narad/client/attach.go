@@ -62,13 +62,14 @@ type Attachment struct {
 
 // Heartbeat is the longest silence that the host promises: at least 100 ms, at most
 // ten minutes, and 15 seconds if it does not say.
-func (a Attachment) Heartbeat() time.Duration {
+func (a Attachment) Heartbeat() time.Duration { return heartbeat(a.Capabilities.HeartbeatIntervalMs) }
+
+func heartbeat(ms float64) time.Duration {
 	const (
 		usual = 15 * time.Second
 		least = 100 * time.Millisecond
 		most  = 10 * time.Minute
 	)
-	ms := a.Capabilities.HeartbeatIntervalMs
 	if ms <= 0 {
 		return usual
 	}

@@ -13,6 +13,7 @@ type connection struct {
 	ctx      context.Context
 	live     *subscription
 	boundary int64
+	whole    bool // the stream begins at the cursor, not at the boundary
 	pageSize int
 	pending  []Frame // read live, waiting behind a hole, in the order of arrival
 	repairs  int     // attempts at the present hole that did not close it
@@ -56,7 +57,7 @@ func (r *run) pageSize(a Attachment) int {
 }
 
 // hydrated reports whether the transcript comes first: only on a stream from the
-// beginning (R29), which then brings all facts itself.
+// beginning (R29).
 func (c *connection) hydrated() bool { return c.opt.Messages && c.Last() == 0 }
 
 func (c *connection) subscribe(a Attachment) (err error) {
@@ -67,8 +68,9 @@ func (c *connection) subscribe(a Attachment) (err error) {
 		AfterSessionSequence: c.boundary, Watch: c.opt.Watch, HydrateGraph: c.opt.Graph, Without: skip,
 		Silence: silentIntervals * a.Heartbeat(),
 	}
-	if c.hydrated() {
-		q.AfterSessionSequence, q.HydrateMessages = 0, true
+	q.HydrateMessages = c.hydrated()
+	if q.HydrateMessages || q.HydrateGraph { // such a stream brings all facts itself
+		q.AfterSessionSequence, c.whole = c.Last(), true
 	}
 	c.live, err = c.client.subscribe(c.ctx, c.sessionID, q, c.opt.MaxPending)
 	return err
@@ -76,7 +78,7 @@ func (c *connection) subscribe(a Attachment) (err error) {
 
 // replay reads history up to the boundary. The stream holds what comes after it.
 func (c *connection) replay() error {
-	if c.hydrated() || c.Last() >= c.boundary {
+	if c.whole || c.Last() >= c.boundary {
 		return nil
 	}
 	if err := c.enter(Replaying); err != nil {
@@ -92,6 +94,34 @@ func (c *connection) replay() error {
 		}
 	}
 	return nil
+}
+
+// receive takes one record, and asks for the snapshot that a refused graph record makes
+// necessary (§9.7).
+func (c *connection) receive(raw narad.Raw, rec narad.Record) (early bool, err error) {
+	early, err = c.run.receive(raw, rec)
+	if err != nil || c.lost == "" {
+		return early, err
+	}
+	return early, c.resyncGraph(c.lost)
+}
+
+// resyncGraph takes a snapshot of a graph. A host that has none, since it would be too
+// large, leaves the graph as it is, and the state says so.
+func (c *connection) resyncGraph(rootRunID string) error {
+	snapshot, err := c.client.Graph(c.ctx, c.sessionID, rootRunID)
+	if err != nil {
+		if broken := Public(err); broken.Action == Retry {
+			return broken
+		}
+		return nil
+	}
+	raw, err := narad.Encode(snapshot)
+	if err != nil {
+		return refused("read graph", err)
+	}
+	_, err = c.run.receive(raw, snapshot)
+	return err
 }
 
 // page reads and takes one page of history. It reports whether there is more.

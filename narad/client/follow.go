@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mahati-host/mahati/narad"
+	"github.com/mahati-host/mahati/narad/graph"
 	"github.com/mahati-host/mahati/narad/session"
 )
 
@@ -25,7 +26,7 @@ type FollowOptions struct {
 	// order and not judged. For those who keep a projection of their own.
 	NoState bool
 	// State is a state to go on with, from Detach or made by session.New with the same
-	// profiles left out. The follower owns it from now on.
+	// profiles left out, and for Graph with a graph.View. The follower owns it from now on.
 	State *session.State
 	// Epoch is the epoch that After or State belong to, as Position told it. Empty: it
 	// is not known, and the host's is taken.
@@ -34,9 +35,12 @@ type FollowOptions struct {
 	// followed from the beginning: a transcript to show at once. It adds nothing to the
 	// state that the facts will not.
 	Messages bool
-	// Watch asks for watch events, Graph for graph records. Following ends with the code
-	// not_offered at a host that has none.
-	Watch, Graph bool
+	// Watch asks for watch events: hints, which move no cursor.
+	Watch bool
+	// Graph asks for graph records, which the state takes: Graphs tells them. The stream
+	// then begins where the follower stands, since they come with the facts. Followed from
+	// the beginning there are the graphs of all runs, else of those from then on.
+	Graph bool
 	// MaxPending is how many records may be held back: read ahead of history, or waiting
 	// behind a hole. Zero: 256.
 	MaxPending int
@@ -118,6 +122,9 @@ type Follower struct {
 // ranged over.
 func (c *Client) Follow(sessionID string, o FollowOptions) *Follower {
 	o.Profiles = slices.Clone(o.Profiles)
+	if id := narad.Graph.IDs()[0]; o.Graph && len(o.Profiles) > 0 && !slices.Contains(o.Profiles, id) {
+		o.Profiles = append(o.Profiles, id)
+	}
 	o.MaxPending = cmp.Or(max(o.MaxPending, 0), defaultPending)
 	once := *c
 	once.attempts = 1
@@ -186,10 +193,18 @@ func (f *Follower) attached(a Attachment) error {
 	}
 	if f.state == nil && !f.opt.NoState {
 		f.state = session.New(session.Options{
-			SessionID: f.sessionID, Without: f.withoutLocked(), Remember: rememberedIDs,
+			SessionID: f.sessionID, Without: f.withoutLocked(), Remember: rememberedIDs, Graphs: f.graphs(),
 		})
 	}
 	return nil
+}
+
+// graphs returns what takes the graph records, nil for nothing.
+func (f *Follower) graphs() session.Graphs {
+	if !f.opt.Graph {
+		return nil
+	}
+	return graph.NewView(f.sessionID, graph.ViewOptions{})
 }
 
 // withoutLocked returns the profiles whose events are stepped over. A state that the

@@ -17,7 +17,8 @@ type run struct {
 	*Follower
 	yield func(Update, error) bool
 	left  bool
-	moved bool // something new came on this connection
+	moved bool   // something new came on this connection
+	lost  string // the run tree whose graph needs a snapshot, for the connection to ask for
 }
 
 // follow keeps one connection after the other.
@@ -85,6 +86,7 @@ func (r *run) show(u Update) bool {
 // before it are missing.
 func (r *run) receive(raw narad.Raw, rec narad.Record) (early bool, err error) {
 	result := r.take(rec)
+	r.lost = lostGraph(rec, result)
 	switch result.Kind {
 	case session.Duplicate, session.Control:
 		return false, nil
@@ -108,6 +110,20 @@ func (r *run) receive(raw narad.Raw, rec narad.Record) (early bool, err error) {
 		return false, r.refusal(result)
 	}
 	return false, nil
+}
+
+// lostGraph returns the run tree whose graph cannot be followed after a record, "" if it can.
+func lostGraph(rec narad.Record, result session.Result) string {
+	if result.Kind != session.Rejected {
+		return ""
+	}
+	switch r := rec.(type) {
+	case *narad.GraphDelta:
+		return r.RootRunID
+	case *narad.GraphSnapshot:
+		return r.RootRunID
+	}
+	return ""
 }
 
 // missingBefore tells a hole from what no history can mend.

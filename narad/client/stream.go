@@ -22,6 +22,8 @@ type StreamQuery struct {
 	// LastEventID is the id of the last frame that had one; it wins over the sequence
 	// (R27).
 	LastEventID string
+	// AfterRevision is the revision that the caller has of a workspace. Nil: from now on.
+	AfterRevision *int64
 	// Watch asks for watch events too (R28).
 	Watch bool
 	// HydrateMessages and HydrateGraph ask for hydrate records; that of the messages
@@ -79,18 +81,6 @@ func (c *Client) Stream(ctx context.Context, sessionID string, q StreamQuery) (*
 		return nil, err
 	}
 	return c.open(ctx, call{op: op, path: path, query: q.values()}, q)
-}
-
-// WorkspaceStream opens the stream of watch events of a workspace. Of the query,
-// LastEventID and Silence count.
-func (c *Client) WorkspaceStream(ctx context.Context, workspaceID string, q StreamQuery) (*Stream, error) {
-	const op = "stream workspace"
-	name, ok := segment(workspaceID)
-	if !ok {
-		return nil, badID(op, "a workspace id")
-	}
-	q = StreamQuery{LastEventID: q.LastEventID, Silence: q.Silence}
-	return c.open(ctx, call{op: op, path: "/workspaces/" + name + "/stream", query: q.values()}, q)
 }
 
 func (c *Client) open(ctx context.Context, k call, q StreamQuery) (*Stream, error) {

@@ -35,6 +35,12 @@ func (f *Follower) Interrupt(id string) (session.Interrupt, bool) {
 	return find(f, id, (*session.State).Interrupt)
 }
 
+// Graphs returns the graphs that were followed, by run:ID. One that says ResyncRequired is
+// old: the host could not tell it as one record.
+func (f *Follower) Graphs() map[string]session.Graph {
+	return look(f, (*session.State).Graphs)
+}
+
 // ActiveRootRunID returns the active top-level run, or "".
 func (f *Follower) ActiveRootRunID() string {
 	return look(f, func(s *session.State) string { return s.ActiveRootRunID() })

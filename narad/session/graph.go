@@ -27,6 +27,14 @@ type Graph struct {
 	ResyncRequired bool `json:"resyncRequired,omitzero"`
 }
 
+// Graphs returns the graphs that the state was given, by their scopes.
+func (s *State) Graphs() map[string]Graph {
+	if s.opt.Graphs == nil {
+		return nil
+	}
+	return s.opt.Graphs.All()
+}
+
 // takeGraph gives a graph record to the graphs (§9.7). A gap of the session does not
 // hold it up, and what is wrong with a graph stays in the graph.
 func (s *State) takeGraph(rec narad.Record) Result {

@@ -112,7 +112,7 @@ func (s *State) Snapshot() Snapshot {
 		Attachments: values(s.attachments), Artifacts: values(s.artifacts),
 		Workflows: map[string]WorkflowView{}, Progress: map[string]map[string]Activity{},
 		State: map[string]ScopedState{}, UI: map[string]ScopedState{}, Views: map[string]View{},
-		Messages: s.Messages(), Reasoning: s.Reasoning(),
+		Messages: s.Messages(), Reasoning: s.Reasoning(), Graphs: s.Graphs(),
 		RootRunSequences: map[string]int64{}, WorkflowSequences: maps.Clone(s.workflowLast),
 	}
 	for id, w := range s.workflows {
@@ -131,9 +131,6 @@ func (s *State) Snapshot() Snapshot {
 		if t.last > 0 {
 			snap.RootRunSequences[root] = t.last
 		}
-	}
-	if s.opt.Graphs != nil {
-		snap.Graphs = s.opt.Graphs.All()
 	}
 	s.addRevisions(&snap)
 	return snap

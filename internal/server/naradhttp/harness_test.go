@@ -218,7 +218,8 @@ type slowly struct {
 
 func (s slowly) Read(ctx context.Context, o journal.Order, p journal.Page) (journal.Chunk, error) {
 	chunk, err := s.Journal.Read(ctx, o, p)
-	if _, ofSession := o.(journal.BySession); ofSession && s.pause > 0 {
+	_, ofSession := o.(journal.BySession)
+	if _, ofHost := o.(journal.ByOffset); (ofSession || ofHost) && s.pause > 0 {
 		<-time.After(s.pause)
 	}
 	return chunk, err
