@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"io"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -12,11 +13,15 @@ import (
 
 type lsCommand struct {
 	hostFlags
-	State string `enum:"idle,running,waiting,archived,any" default:"any" placeholder:"STATE" help:"Only idle, running, waiting or archived ones. Otherwise all that the host lists."`
-	JSON  bool   `name:"json" help:"Print one JSON object a line."`
+	State     string `enum:"idle,running,waiting,archived,any" default:"any" placeholder:"STATE" help:"Only idle, running, waiting or archived ones. Otherwise all that the host lists."`
+	Follow    bool   `help:"Go on: print each session of the workspace again when it changes."`
+	Workspace string `default:"default" placeholder:"NAME" help:"The workspace that is followed."`
+	JSON      bool   `name:"json" help:"Print one JSON object a line."`
 }
 
-func (lsCommand) Help() string { return "Example: mahati ls --state running --json" }
+func (lsCommand) Help() string {
+	return "Example: mahati ls --state running --json\n\nExample: mahati ls --follow"
+}
 
 func (c lsCommand) Run(ctx context.Context, a *app) error {
 	host, err := c.connect(a)
@@ -24,28 +29,39 @@ func (c lsCommand) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer host.Close()
+	if c.Follow {
+		return c.follow(ctx, a, host)
+	}
 	table := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
 	if !c.JSON {
 		fmt.Fprintln(table, "SESSION\tSTATE\tAGENT\tUPDATED\tTITLE")
 	}
-	query := client.SessionQuery{}
-	if c.State != "any" {
-		query.State = c.State
-	}
-	for s, err := range host.Sessions(ctx, query) {
+	for s, err := range host.Sessions(ctx, c.query()) {
 		if err != nil {
 			return err
 		}
-		if c.JSON {
-			if err := a.printLine(s.Raw); err != nil {
-				return err
-			}
-			continue
+		if err := c.print(a, table, s); err != nil {
+			return err
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", oneLine(s.SessionID), oneLine(s.State), orWord(s.Agent, "-"),
-			local(s.UpdatedAt), short(s.Title, 60))
 	}
 	return table.Flush()
+}
+
+func (c lsCommand) query() client.SessionQuery {
+	if c.State == "any" {
+		return client.SessionQuery{}
+	}
+	return client.SessionQuery{State: c.State}
+}
+
+// print prints one session, for a program or as a row of a table.
+func (c lsCommand) print(a *app, table io.Writer, s client.Session) error {
+	if c.JSON {
+		return a.printLine(s.Raw)
+	}
+	_, err := fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", oneLine(s.SessionID), oneLine(s.State), orWord(s.Agent, "-"),
+		local(s.UpdatedAt), short(s.Title, 60))
+	return err
 }
 
 // local shows a timestamp as the clock here does.

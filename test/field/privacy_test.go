@@ -57,7 +57,7 @@ steps:
 	refused(b.post("/sessions", object{"title": strings.Repeat("mk-title", 1000)}))
 	refused(b.post("/sessions", object{"cwd": "/mk-broken"}))
 	refused(b.get("/sessions/s1/events?afterSessionSequence=mk-query"))
-	refused(b.get("/sessions/s1/stream?token=mk-query&watch=1"))
+	refused(b.get("/sessions/s1/stream?token=mk-query&watch=mk-query"))
 	refused(b.get("/mk-query"))
 	mine := b.token
 	b.token = "mht_mk-badtoken"

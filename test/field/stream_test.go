@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"slices"
 	"strings"
@@ -18,8 +19,8 @@ import (
 )
 
 // Case 2. Owed: the frame of each fact carries the fact's id, so a client that saw it can
-// come back from there; frames that are no facts carry no id, so they never move a
-// browser's position.
+// come back from there, and so does that of each watch event; hydrate records and
+// heartbeats carry no id, so they never move a browser's position.
 func TestCase2EveryFrameCarriesItsID(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, `
@@ -33,21 +34,14 @@ steps:
   - say: done
 `, "MAHATI_STREAMS_HEARTBEAT=1s")
 	b.session("s1")
-	// Control messages of an executor and hydrate records are not offered yet, and must
-	// be refused instead of left out.
-	for _, query := range []string{"?hydrate=messages", "?watch=1"} {
-		if _, a := b.openStream(b.url, "s1", query, ""); a.status != http.StatusBadRequest || a.field("code") != "not_offered" {
-			t.Errorf("stream%s: got %v, want 400 not_offered", query, a)
-		}
-	}
-	s := b.stream("s1", "?afterSessionSequence=0", "")
-	run := b.say("s1", "go")
+	s := b.stream("s1", "?afterSessionSequence=0&hydrate=messages,graph&watch=1", "")
+	run, end := b.say("s1", "go"), int64(math.MaxInt64)
 	late := time.AfterFunc(patience, s.close)
 	defer late.Stop()
 
 	var frames []frame
-	heartbeats := 0
-	for {
+	heartbeats, hydrates := 0, 0
+	for told := int64(0); told < end; {
 		f := s.next()
 		if s.err != nil {
 			b.fatalf("the stream ended: %v", s.err)
@@ -63,6 +57,18 @@ steps:
 			if f.hasID {
 				t.Errorf("a heartbeat with an id: %q", f.raw)
 			}
+		case *narad.Revision:
+			if record.Kind == narad.TypeSessionRevision {
+				told = record.Revision
+			}
+			if !f.hasID || f.id != record.EventID {
+				t.Errorf("a watch event whose frame has the wrong id: got %q, want %q", f.raw, record.EventID)
+			}
+		case *narad.MessagesSnapshot, *narad.GraphSnapshot, *narad.GraphDelta:
+			hydrates++
+			if f.hasID {
+				t.Errorf("a hydrate record with an id: %q", f.raw)
+			}
 		default:
 			t.Errorf("a frame that was not asked for: %q", f.raw)
 		}
@@ -71,9 +77,12 @@ steps:
 				t.Fatalf("resolve: got %v, want 202", a)
 			}
 		}
-		if end, ok := f.record.(narad.Authority); ok && terminal(end) && end.Envelope().RunID == run {
-			break
+		if fact, ok := f.record.(narad.Authority); ok && terminal(fact) && fact.Envelope().RunID == run {
+			end = fact.Envelope().SessionSequence // what covers it ends what it brings
 		}
+	}
+	if hydrates < 5 {
+		t.Errorf("got %d hydrate records, want the transcript and a graph of several changes", hydrates)
 	}
 	if heartbeats < 2 {
 		t.Errorf("got %d heartbeats during 2.5 s of silence, want at least 2", heartbeats)

@@ -228,15 +228,23 @@ func TestExecutionSecretsStayOnTheirChannel(t *testing.T) {
 				theirs.WriteString(lines.Text())
 			}
 		})
-		r.say("s", "call")
+		run := r.say("s", "call")
 		e := c.execute()
 		r.wantWord(r.post("/executors/desk/controls", finishOf(e, "1", nil)), 202, "accepted")
+		pass(time.Second)
+		hydrated := ""
+		for _, f := range r.frames("/sessions/s/stream?hydrate=messages,graph&watch=1", nil, reaches(r.head("s"))) {
+			hydrated += f.data
+		}
+		workspace := r.notices("/workspaces/default/stream?afterRevision=0", "")
 		pass(time.Second)
 		_ = foreign.Body.Close()
 		reading.Wait()
 		everywhere := map[string]string{
 			"the channel of another": theirs.String(), "the log": r.log.String(),
 			"history": r.want(r.get("/sessions/s/events"), 200).body, "the transcript": r.want(r.get("/sessions/s/messages"), 200).body,
+			"the graph": r.want(r.get("/sessions/s/graph?rootRunId="+run), 200).body, "a stream with everything": hydrated,
+			"the workspace": mustJSON(workspace.texts()),
 			"the summary": r.want(r.get("/sessions/s"), 200).body, "attach": r.want(r.get("/sessions/s/attach"), 200).body,
 		}
 		for where, text := range everywhere {

@@ -73,6 +73,13 @@ func (n *notices) told() []string {
 	return list
 }
 
+func (n *notices) texts() (list []string) {
+	for _, f := range n.all() {
+		list = append(list, f.data)
+	}
+	return list
+}
+
 func (n *notices) all() []frame {
 	n.mu.Lock()
 	defer n.mu.Unlock()
