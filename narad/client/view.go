@@ -15,6 +15,12 @@ func (f *Follower) Messages() []session.Message {
 	return look(f, func(s *session.State) []session.Message { return s.Messages() })
 }
 
+// Transcript returns the messages that a person is shown: the primary transcript, or, with
+// the id of a run, what that run said (specification §9.2).
+func (f *Follower) Transcript(runID string) []session.Message {
+	return look(f, func(s *session.State) []session.Message { return s.Transcript(runID) })
+}
+
 // Reasoning returns the reasoning in the order in which it began.
 func (f *Follower) Reasoning() []session.Reasoning {
 	return look(f, func(s *session.State) []session.Reasoning { return s.Reasoning() })

@@ -23,6 +23,7 @@ type section struct {
 // sections are in the order of the report. The one that kills the host is the last.
 var sections = []section{
 	{"kernel", false, measureKernel},
+	{"hydrate", false, measureHydrate},
 	{"idle", true, measureIdle},
 	{"reach", true, measureReach},
 	{"history", true, measureHistory},
