@@ -36,6 +36,10 @@
 //     known (401), a role that is missing (403), nothing of that name (404), gone for good
 //     (410), a conflict (409), a mistake of the caller's (400, 422).
 //
+// With [FollowOptions].Graph a follower has the graphs of runs too, and asks for a snapshot
+// where one was lost. [Client.FollowWorkspace] follows what happens to the sessions of a
+// workspace. Hydrate records and watch events never move a follower's place.
+//
 // To come back later, keep [Follower.Position] and give it to the next follower as After
 // and Epoch.
 //

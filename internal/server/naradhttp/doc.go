@@ -11,8 +11,10 @@
 // # Invariants
 //
 // Authority is never filtered by profile: a hole in the sequence would look like a
-// loss (R25). Only authority frames carry an id, and it is the event's. Every input is
-// bounded and checked before the host sees it.
+// loss (R25). What is derived from it, hydrate records and watch events, comes behind the
+// facts it was derived from, only to who asked, and is a function of them (R28, R29).
+// Frames of facts and of watch events alone carry an id, and it is the event's. Every
+// input is bounded and checked before the host sees it.
 //
 // # Concurrency
 //

@@ -75,7 +75,7 @@ func TestBadInput(t *testing.T) {
 		{"a path with an empty step", "POST", "//sessions", `{"sessionId":"a"}`, 404, "not_found"},
 		{"a step in disguise", "DELETE", "/sessions/%2e%2e", ``, 404, "not_found"},
 		{"a slash in disguise", "DELETE", "/sessions/..%2fs1", ``, 404, "not_found"},
-		{"a route of nobody", "GET", "/sessions/s1/graph", ``, 404, "not_found"},
+		{"a route of nobody", "GET", "/sessions/s1/nothing", ``, 404, "not_found"},
 		{"a command of nobody", "POST", "/commands/dance", `{}`, 404, "not_found"},
 	}
 	bubble(t, rigOptions{}, func(t *testing.T, r *rig) {
@@ -221,7 +221,7 @@ func TestSecretsStayOut(t *testing.T) {
 			r.post("/commands/message", `{"sessionId":"s1","content":"marker-of-cut`),
 			r.post("/commands/message", `{"sessionId":"s1","content":"x","commandId":"marker-of-id with a space"}`),
 			r.get("/sessions/s1/events?afterSessionSequence=marker-of-cursor"),
-			r.get("/sessions/s1/stream?token=marker-of-token&watch=1"),
+			r.get("/sessions/s1/stream?token=marker-of-token&watch=marker-of-token"),
 			r.get("/marker-of-path"),
 		} {
 			if got.status < 400 {
