@@ -245,7 +245,7 @@ func TestExecutionSecretsStayOnTheirChannel(t *testing.T) {
 			"history": r.want(r.get("/sessions/s/events"), 200).body, "the transcript": r.want(r.get("/sessions/s/messages"), 200).body,
 			"the graph": r.want(r.get("/sessions/s/graph?rootRunId="+run), 200).body, "a stream with everything": hydrated,
 			"the workspace": mustJSON(workspace.texts()),
-			"the summary": r.want(r.get("/sessions/s"), 200).body, "attach": r.want(r.get("/sessions/s/attach"), 200).body,
+			"the summary":   r.want(r.get("/sessions/s"), 200).body, "attach": r.want(r.get("/sessions/s/attach"), 200).body,
 		}
 		for where, text := range everywhere {
 			for _, secret := range []string{lease, e.ExecutionToken, "client.tool.execute"} {
