@@ -22,6 +22,8 @@ const (
 	Decision        = "mahati.decision"
 	ToolOutput      = "mahati.tool.output"
 	Round           = "mahati.round"
+	WorkflowDefined = "mahati.workflow.defined"
+	WorkflowData    = "mahati.workflow.data"
 )
 
 // Prefix is what every name of Mahati's facts begins with. No agent may use it.
@@ -129,6 +131,28 @@ type Output struct {
 type Rounded struct {
 	Provider string `json:"provider"`
 	Model    string `json:"model"`
+}
+
+// Defined is the payload of WorkflowDefined: the file that a workflow follows, as it was
+// given, and what it was started with.
+type Defined struct {
+	Name       string    `json:"name,omitzero"`
+	Definition string    `json:"definition"`
+	Input      narad.Raw `json:"input"`
+}
+
+// Noted is the payload of WorkflowData: values of the working data that a step has set,
+// an object by their names.
+type Noted struct {
+	NodeID string    `json:"nodeId"`
+	Set    narad.Raw `json:"set"`
+}
+
+// Workflow returns a workflow.custom fact of a workflow.
+func Workflow(workflowID, name string, payload any) *narad.Custom {
+	c := &narad.Custom{Kind: narad.TypeWorkflowCustom, Name: name, Value: value(payload)}
+	c.WorkflowID = workflowID
+	return c
 }
 
 // Session returns a session.custom fact.

@@ -23,6 +23,10 @@ const (
 	fieldName       = "agentName"
 	fieldHarness    = "harness"
 	fieldStatus     = "status"
+	fieldCode       = "code"
+	fieldMessage    = "message"
+	fieldRetryAt    = "retryAt"
+	fieldOutput     = "output"
 )
 
 func text(e *narad.Event, name string) string {
@@ -110,6 +114,31 @@ func SetAnswers(e *narad.Event, answers narad.Raw) {
 // SetHarness records the version of the headless log's mapping for a root run (R1).
 func SetHarness(e *narad.Event, version int) {
 	e.SetOptional(fieldHarness, narad.Raw(strconv.Itoa(version)))
+}
+
+// StepFailure returns why a step of a workflow failed.
+func StepFailure(e *narad.Event) (code, message string) {
+	return text(e, fieldCode), text(e, fieldMessage)
+}
+
+// SetStepFailure records why a step failed, and when it is tried again: "" for never.
+func SetStepFailure(e *narad.Event, code, message, retryAt string) {
+	setText(e, fieldCode, code)
+	setText(e, fieldMessage, message)
+	setText(e, fieldRetryAt, retryAt)
+}
+
+// RetryAt returns when a step that failed is tried again, "" for never.
+func RetryAt(e *narad.Event) string { return text(e, fieldRetryAt) }
+
+// WorkflowOutput returns the result of a workflow, nil for none.
+func WorkflowOutput(e *narad.Event) narad.Raw { return e.Optional(fieldOutput) }
+
+// SetWorkflowOutput records the result of a workflow.
+func SetWorkflowOutput(e *narad.Event, output narad.Raw) {
+	if output != nil {
+		e.SetOptional(fieldOutput, output)
+	}
 }
 
 // The statuses of a session, as Narya shows them.

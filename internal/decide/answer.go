@@ -32,6 +32,7 @@ type Answer struct {
 	// SessionSequence is the place of the fact that is the effect.
 	SessionSequence int64  `json:"sessionSequence,omitzero"`
 	RunID           string `json:"runId,omitzero"`
+	WorkflowID      string `json:"workflowId,omitzero"`
 	// ID is the id that was made for what an agent recorded. It is not shown.
 	ID string `json:"-"`
 	// Err is the reason of a refused agent's record. It is not shown.

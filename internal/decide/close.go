@@ -200,6 +200,10 @@ func (e Ended) propose(d *draft) Answer {
 // endRoot ends a root run and starts the next message, unless the stop parks it. The
 // next run keeps the place of this one; where there is none it waits for one.
 func (d *draft) endRoot(run session.Run, how closing, terminal narad.Authority) {
+	if run.WorkflowID != "" { // the workflow goes on, and the session with it
+		d.closeTree(run, how, terminal)
+		return
+	}
 	next := !run.StopRequested && len(d.desk.Queue) > 0 && d.env.MayStart
 	if !next {
 		facts.SetStatus(terminal.Envelope(), facts.Running, d.restStatus())

@@ -98,11 +98,19 @@ func (m Message) tell(to *content) {
 	to.number("attachments", int64(m.Attachments))
 }
 
+func (StartWorkflow) word() string { return "start-workflow" }
+
+func (w StartWorkflow) tell(to *content) {
+	to.text("definition", w.Definition)
+	to.text("input", string(w.Input))
+}
+
 func (Stop) word() string { return "stop-active-root" }
 
 func (s Stop) tell(to *content) {
 	to.text("rootRunId", s.RootRunID)
 	to.text("reason", s.Reason)
+	to.text("workflowId", s.WorkflowID)
 }
 
 func (Redact) word() string { return "redact" }

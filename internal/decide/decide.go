@@ -42,6 +42,8 @@ type Env struct {
 	// interrupt was closed. They may be nil for commands that need neither.
 	Run       func(runID string) (session.RunState, bool)
 	Interrupt func(interruptID string) (Closed, bool)
+	// Workflow tells the state of a workflow that is no longer active.
+	Workflow func(workflowID string) (session.RunState, bool)
 	// Message tells whether a message with that id was recorded.
 	Message func(messageID string) bool
 }

@@ -70,6 +70,8 @@ func (m Message) check(d *draft) (Answer, bool) {
 func (m Message) whileBusy(d *draft) Answer {
 	active := d.state.ActiveRootRunID()
 	switch {
+	case m.WhenBusy == WhenBusyReject && d.state.ActiveWorkflowID() != "":
+		return Answer{Status: Conflict, Detail: "a workflow is active", RunID: active, WorkflowID: d.state.ActiveWorkflowID()}
 	case m.WhenBusy == WhenBusyReject && active == "":
 		return refuse(Conflict, "other messages are waiting")
 	case m.WhenBusy == WhenBusyReject:

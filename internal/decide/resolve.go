@@ -219,7 +219,6 @@ type resolution struct {
 // resolve closes an interrupt, resumes its run, and ends what was there only to ask:
 // a gate run, or the call of a question.
 func (d *draft) resolve(i session.Interrupt, r resolution) {
-	run, _ := d.run(i.RunID)
 	actor := d.env.Actor
 	if r.actor != nil {
 		actor = *r.actor
@@ -230,6 +229,11 @@ func (d *draft) resolve(i session.Interrupt, r resolution) {
 		Members: r.members, Actor: who,
 	}
 	facts.SetAnswers(&resolved.Event, r.answers)
+	if i.Scope == narad.ScopeWorkflow {
+		d.resolveWorkflow(i, resolved)
+		return
+	}
+	run, _ := d.run(i.RunID)
 	d.in(run, resolved)
 	d.in(run, &narad.RunResumed{WaitID: i.WaitID})
 	if d.gate(run) {

@@ -8,17 +8,25 @@ import (
 )
 
 // Stop asks for the end of a root run, by its id or the active one (R14). A run that
-// waits in the queue is withdrawn.
+// waits in the queue is withdrawn. The run of a workflow is stopped with its workflow,
+// which can also be named itself: one that waits for a person has no run.
 type Stop struct {
-	RootRunID string
-	Reason    string
+	RootRunID  string
+	WorkflowID string
+	Reason     string
 }
 
 func (s Stop) propose(d *draft) Answer {
 	if !d.desk.Exists() {
 		return refuse(NotFound, "no such session")
 	}
-	active := d.state.ActiveRootRunID()
+	active, workflow := d.state.ActiveRootRunID(), d.state.ActiveWorkflowID()
+	switch {
+	case s.WorkflowID != "" && s.WorkflowID != workflow:
+		return s.endedWorkflow(d)
+	case workflow != "" && (s.RootRunID == "" || s.RootRunID == active):
+		return s.stopWorkflow(d, workflow)
+	}
 	id := s.RootRunID
 	if id == "" {
 		id = active

@@ -68,6 +68,8 @@ func (s *State) Apply(rec narad.Authority) {
 		}
 	case *narad.RunFinished, *narad.RunError, *narad.RunCancelled:
 		s.ended(rec.Envelope())
+	case *narad.WorkflowEnded: // one is cancelled by a stop alone
+		s.Parked = r.Kind == narad.TypeWorkflowCancelled && len(s.Queue) > 0
 	case *narad.InterruptResolved:
 		delete(s.Votes, r.InterruptID)
 	}

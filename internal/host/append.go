@@ -165,6 +165,7 @@ type stored struct {
 	RequestID       string        `json:"requestId,omitzero"`
 	SessionSequence int64         `json:"sessionSequence,omitzero"`
 	RunID           string        `json:"runId,omitzero"`
+	WorkflowID      string        `json:"workflowId,omitzero"`
 }
 
 // carryAnswer keeps the answer with the facts, under each key of the command. Only
@@ -173,7 +174,7 @@ func carryAnswer(batch *journal.Batch, t *task, a decide.Answer) error {
 	if len(t.keys) == 0 || !a.Status.Accepted() {
 		return nil
 	}
-	value, err := json.Marshal(stored{a.Status, a.Decision, a.RequestID, a.SessionSequence, a.RunID})
+	value, err := json.Marshal(stored{a.Status, a.Decision, a.RequestID, a.SessionSequence, a.RunID, a.WorkflowID})
 	if err != nil {
 		return fmt.Errorf("encode answer: %w", err)
 	}
@@ -203,7 +204,7 @@ func (o *owner) firstAnswer(ctx context.Context, t *task) (decide.Answer, bool, 
 		}
 		a := decide.Answer{
 			Status: s.Status, Decision: s.Decision, RequestID: s.RequestID,
-			SessionSequence: s.SessionSequence, RunID: s.RunID,
+			SessionSequence: s.SessionSequence, RunID: s.RunID, WorkflowID: s.WorkflowID,
 		}
 		if !bytes.Equal(row.Hash, t.hash) {
 			a.Status, a.Detail = decide.Conflict, "the id was used for another command"

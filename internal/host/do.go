@@ -49,6 +49,10 @@ func (h *Host) Do(ctx context.Context, p access.Principal, r Request) (decide.An
 		}
 		t.command = create
 	}
+	if start, ok := r.Command.(decide.StartWorkflow); ok {
+		t.refusal = h.checkWorkflow(&start)
+		t.command = start
+	}
 	return h.hand(ctx, r.Session, t)
 }
 
@@ -64,6 +68,8 @@ func actionOf(c decide.Command) access.Action {
 		return access.RestoreSession
 	case decide.Message:
 		return access.SendMessage
+	case decide.StartWorkflow:
+		return access.StartWorkflow
 	case decide.Stop:
 		return access.StopRun
 	case decide.Release, decide.Withdraw:

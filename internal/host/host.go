@@ -326,6 +326,9 @@ func (h *Host) fire(ctx context.Context, row journal.TimerRow) error {
 		cmd, ok = expiredCall(row)
 	}
 	if !ok {
+		cmd, ok = retry(row)
+	}
+	if !ok {
 		return nil
 	}
 	_, err := h.hand(ctx, row.Session, &task{command: cmd, actor: hostActor, reply: make(chan reply, 1)})

@@ -51,18 +51,22 @@ func (k *keeper) open(ctx context.Context, r *activeRun, s agent.Session) (agent
 	k.user = r
 	is := k.held
 	k.mu.Unlock()
-	if is != nil {
+	switch {
+	case r.kind == nil:
+		return nil, fmt.Errorf("no agent is configured for %q", r.name)
+	case is != nil && !r.alone:
 		return is.agent, nil
-	}
-	kind, ok := k.o.host.agents.Kind(r.agentName)
-	if !ok {
-		return nil, fmt.Errorf("no agent is configured under the name %q", r.agentName)
+	case is != nil: // the session's own, which finds its session again
+		k.abandon(r)
+		k.mu.Lock()
+		k.user = r
+		k.mu.Unlock()
 	}
 	made := &held{processes: map[agent.Process]bool{}}
 	s.Own = func(ctx context.Context, p agent.Process) error { return k.own(ctx, made, p) }
 	s.Disown = func(ctx context.Context, p agent.Process) error { return k.disown(ctx, made, p) }
 	var err error
-	if made.agent, err = kind.Open(ctx, s); err != nil {
+	if made.agent, err = r.kind.Open(ctx, s); err != nil {
 		return nil, fmt.Errorf("open agent: %w", err)
 	}
 	k.mu.Lock()

@@ -29,7 +29,7 @@ func (h *handle) StartRun(ctx context.Context, n agent.Nested) (agent.Handle, er
 // nest makes the handle of a run below. What it holds is recorded before this run ends.
 func (h *handle) nest(info agent.Info) (agent.Handle, error) {
 	n := newHandle(h.o, info, h.agentName)
-	n.above = h
+	n.above, n.forgets = h, h.forgets
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mahati-host/mahati/facts"
+	"github.com/mahati-host/mahati/internal/agent/flow"
 	"github.com/mahati-host/mahati/internal/decide"
 	"github.com/mahati-host/mahati/internal/index"
 	"github.com/mahati-host/mahati/internal/journal"
@@ -41,6 +42,8 @@ type owner struct {
 	asked   map[string][]waiter                       // who waits for an interrupt
 	called  map[string][]chan *narad.ToolCallFinished // who waits for a client tool call
 	paused  map[string][]chan struct{}                // who waits for a run to go on
+	flow    *flow.Progress                            // of the active workflow, nil for none
+	stall   <-chan time.Time                          // set while the workflow rests
 	failure error                                     // why the owner must end
 	env     decide.Env                                // what is the same for every decision
 }
@@ -58,7 +61,7 @@ func newOwner(h *Host, id string) *owner {
 	o.env = decide.Env{
 		ExecutorPresent: h.executors.Present, AwaitExecutor: !h.opt.FailAbsent,
 		NewID: h.opt.NewID, QueueLimit: h.opt.QueueLimit,
-		Run: h.endedRun(ctx, id), Interrupt: h.closedInterrupt(ctx, id), Message: h.recorded(ctx, id),
+		Run: h.endedRun(ctx, id), Workflow: h.endedWorkflow(ctx, id), Interrupt: h.closedInterrupt(ctx, id), Message: h.recorded(ctx, id),
 	}
 	return o
 }
@@ -89,6 +92,9 @@ func (o *owner) load(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("load session: %w", err)
 	}
+	if err := o.loadFlow(ctx); err != nil {
+		return fmt.Errorf("load session: %w", err)
+	}
 	if err := o.repair(ctx); err != nil {
 		return fmt.Errorf("repair session: %w", err)
 	}
@@ -109,37 +115,46 @@ func (o *owner) serve() {
 	idle := time.NewTimer(o.idleAfter())
 	defer idle.Stop()
 	for o.failure == nil {
-		t := o.next(idle.C)
-		if t == nil {
+		t, own := o.next(idle.C)
+		switch {
+		case t == nil:
 			return
+		case own:
+			o.takeOn(t)
+		default:
+			o.perform(t)
 		}
-		o.perform(t)
 		idle.Reset(o.idleAfter())
 	}
 }
 
-// next returns the next task, commands before records; nil when the owner is idle or
-// the host ends.
-func (o *owner) next(idle <-chan time.Time) *task {
+// next returns the next task, commands before what the workflow does of its own, and that
+// before records; nil when the owner is idle or the host ends.
+func (o *owner) next(idle <-chan time.Time) (t *task, own bool) {
 	for {
 		if o.host.life.Err() != nil {
-			return nil
+			return nil, false
 		}
 		select {
 		case t := <-o.mailbox:
-			return t
+			return t, false
 		default:
 		}
+		if t := o.advance(); t != nil {
+			return t, true
+		}
 		select {
 		case t := <-o.mailbox:
-			return t
+			return t, false
 		case t := <-o.records:
-			return t
+			return t, false
+		case <-o.stall:
+			o.stall = nil
 		case <-o.host.life.Done():
-			return nil
+			return nil, false
 		case <-idle:
-			if o.active == nil && len(o.mailbox) == 0 {
-				return nil
+			if o.active == nil && o.stall == nil && len(o.mailbox) == 0 {
+				return nil, false
 			}
 		}
 	}
@@ -196,6 +211,9 @@ func (o *owner) answer(t *task) (decide.Answer, error) {
 	if first, known, err := o.firstAnswer(ctx, t); known || err != nil {
 		return first, err
 	}
+	if t.refusal != "" {
+		return decide.Answer{Status: decide.Rejected, Detail: t.refusal}, nil
+	}
 	if t.claim != nil {
 		if answer, done, err := o.judge(ctx, t.claim); done {
 			return answer, err
@@ -216,6 +234,7 @@ func (o *owner) answer(t *task) (decide.Answer, error) {
 		o.paused[outcome.Answer.RunID] = append(o.paused[outcome.Answer.RunID], t.resumed)
 	}
 	o.noteWorkspace()
+	o.follow(outcome.Facts)
 	o.react(outcome.Facts)
 	if _, arrived := t.command.(decide.ExecutorArrived); arrived || len(outcome.Await) > 0 {
 		o.noteAwaited()
@@ -242,23 +261,26 @@ func (o *owner) decide(t *task) decide.Outcome {
 
 // mayStart reports whether a command can start a top-level run.
 func mayStart(c decide.Command) bool {
-	switch c.(type) {
+	switch c := c.(type) {
 	case decide.Message, decide.Release, decide.StartNext, decide.Ended, decide.Recover:
 		return true
+	case decide.Advance:
+		return c.End != nil || c.Begin != nil && c.Begin.RunID != ""
 	}
 	return false
 }
 
 // settlePlace gives the place back where no run is active, and stands in line for one
-// where a message waits.
+// where a message waits. A workflow that goes on keeps its place.
 func (o *owner) settlePlace() {
-	if o.failure != nil || o.control.Session.ActiveRootRunID() != "" {
+	ready, run := o.moves()
+	switch {
+	case o.failure != nil, o.control.Session.ActiveRootRunID() != "", ready && o.place:
 		o.host.places.leave(o.id)
 		return
-	}
-	if len(o.control.Desk.Queue) > 0 && !o.control.Desk.Parked {
+	case run, o.flow == nil && len(o.control.Desk.Queue) > 0 && !o.control.Desk.Parked:
 		o.host.places.wait(o.id)
-	} else {
+	default:
 		o.host.places.leave(o.id)
 	}
 	if o.place {

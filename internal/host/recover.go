@@ -78,8 +78,8 @@ func (o *owner) repair(ctx context.Context) error {
 		commands = append(commands, decide.Expire{InterruptID: i.InterruptID})
 	}
 	if o.control.Session.ActiveRootRunID() != "" {
-		kind, known := o.host.agents.Kind(o.agentName())
-		commands = append(commands, decide.Recover{Resumes: known && kind.Resumes()})
+		p := o.performer()
+		commands = append(commands, decide.Recover{Resumes: p.kind != nil && p.kind.Resumes()})
 	}
 	if o.control.Desk.Exists() {
 		commands = append(commands, decide.StartNext{})

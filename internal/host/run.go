@@ -15,14 +15,14 @@ import (
 
 // activeRun is the run that an agent performs now.
 type activeRun struct {
-	id        string
-	agentName string
-	handle    *handle
-	ctx       context.Context // ends with a stop, or with the owner
-	cancel    context.CancelFunc
-	opened    chan struct{} // closed when there is an agent, or will be none
-	done      chan struct{} // closed when the agent has returned and its ending is recorded
-	stopping  bool          // the owner's own
+	id string
+	performer
+	handle   *handle
+	ctx      context.Context // ends with a stop, or with the owner
+	cancel   context.CancelFunc
+	opened   chan struct{} // closed when there is an agent, or will be none
+	done     chan struct{} // closed when the agent has returned and its ending is recorded
+	stopping bool          // the owner's own
 
 	mu       sync.Mutex
 	steers   []agent.Message // guarded by mu: not yet handed to the agent
@@ -34,18 +34,25 @@ func (o *owner) begin(runID string, prompt agent.Message, past []narad.Authority
 	ctx, cancel := context.WithCancel(o.host.life)
 	created := o.control.Desk.Created
 	r := &activeRun{
-		id: runID, agentName: o.agentName(), ctx: ctx, cancel: cancel,
+		id: runID, performer: o.performer(), ctx: ctx, cancel: cancel,
 		opened: make(chan struct{}), done: make(chan struct{}),
 	}
 	r.handle = newHandle(o, agent.Info{
 		SessionID: o.id, RunID: runID, RootRunID: runID, Cwd: created.Cwd, Prompt: prompt, Past: past,
-	}, r.agentName)
+	}, r.name)
 	s := agent.Session{ID: o.id, Cwd: created.Cwd, Ref: o.control.Desk.Ref}
+	if r.alone { // it begins with nothing but its prompt
+		r.handle.forgets, s.Ref = true, ""
+	}
 	o.active = r
 	o.keeper.work.Go(func() {
 		defer close(r.done)
 		defer cancel()
-		o.finish(r, o.run(r, s))
+		e := o.run(r, s)
+		if r.alone {
+			o.keeper.abandon(r)
+		}
+		o.finish(r, e)
 	})
 }
 
@@ -62,7 +69,7 @@ func (o *owner) run(r *activeRun, s agent.Session) (e agent.Ending) {
 	}
 	a, err := o.keeper.open(r.ctx, r, s)
 	if err != nil {
-		o.log.Warn("agent is not available", "agent", r.agentName, "error", err)
+		o.log.Warn("agent is not available", "agent", r.name, "error", err)
 		return agent.Ending{
 			Outcome: agent.Failed, Code: "agent_unavailable", Message: "The agent cannot be started.",
 		}
@@ -119,10 +126,9 @@ func shorten(text string) string {
 	return strings.ToValidUTF8(text, "\uFFFD")
 }
 
-// steers reports whether the session's agent takes messages during a run.
+// steers reports whether the agent of the active run takes messages during it.
 func (o *owner) steers() bool {
-	kind, ok := o.host.agents.Kind(o.agentName())
-	return ok && kind.Steers()
+	return o.active.kind != nil && o.active.kind.Steers()
 }
 
 // steer hands a message to the agent that runs, behind those before it.

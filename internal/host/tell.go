@@ -114,6 +114,9 @@ func (h *handle) Custom(ctx context.Context, name string, value narad.Raw) error
 }
 
 func (h *handle) Remember(ctx context.Context, ref string) error {
+	if h.forgets {
+		return nil
+	}
 	_, err := h.do(ctx, &task{command: decide.Remember{RunID: h.info.RunID, Agent: h.agentName, Ref: ref}})
 	return err
 }

@@ -37,6 +37,7 @@ type Session struct {
 type Interrupt struct {
 	RunID       string    `json:"runId,omitzero"`
 	RootRunID   string    `json:"rootRunId,omitzero"`
+	WorkflowID  string    `json:"workflowId,omitzero"` // of one that the workflow itself asks
 	WaitID      string    `json:"waitId"`
 	Kind        string    `json:"kind"`
 	Actions     []string  `json:"actions,omitempty"`
@@ -69,6 +70,9 @@ func Recorded(session, messageID string) journal.Key {
 
 const spaceMessage = "message"
 
+// RetryTimerID names the timer at whose time a workflow tries a failed step again.
+func RetryTimerID(workflowID string) string { return "retry:" + workflowID }
+
 // TimerID names the timer that lets an interrupt expire.
 func TimerID(interruptID string) string { return "expire:" + interruptID }
 
@@ -93,6 +97,8 @@ func Changes(before *session.State, d *desk.State, fact narad.Authority) []journ
 		c.interruptResolved(f)
 	case *narad.WorkflowStarted:
 		c.workflowStarted(f)
+	case *narad.WorkflowStep:
+		c.workflowStep(f)
 	case *narad.WorkflowEnded:
 		c.workflowEnded(f)
 	}
@@ -233,7 +239,8 @@ func (c *changes) interruptRequested(f *narad.InterruptRequested) {
 	c.put(journal.InterruptRow{
 		ID: f.InterruptID, Session: f.SessionID, Sequence: uint64(f.SessionSequence), Open: true,
 		Value: value(Interrupt{
-			RunID: f.RunID, RootRunID: f.RootRunID, WaitID: f.WaitID, Kind: f.Kind, Actions: f.Actions,
+			RunID: f.RunID, RootRunID: f.RootRunID, WorkflowID: asker(f.Scope, f.WorkflowID),
+			WaitID: f.WaitID, Kind: f.Kind, Actions: f.Actions,
 			Title: f.Title, Message: f.Message, Input: f.Input, ExpiresAt: f.ExpiresAt, RequestedAt: f.Timestamp,
 		}),
 	})
@@ -249,13 +256,22 @@ func (c *changes) interruptResolved(f *narad.InterruptResolved) {
 	c.put(journal.InterruptRow{
 		ID: f.InterruptID, Session: f.SessionID, Sequence: uint64(asked.RequestedSequence),
 		Value: value(Interrupt{
-			RunID: f.RunID, RootRunID: f.RootRunID, WaitID: f.WaitID, Kind: asked.Kind,
+			RunID: f.RunID, RootRunID: f.RootRunID, WorkflowID: asker(f.Scope, f.WorkflowID),
+			WaitID: f.WaitID, Kind: asked.Kind,
 			Decision: f.Decision, Members: decided(f.Members), SessionSequence: f.SessionSequence,
 		}),
 	})
 	if asked.ExpiresAt != "" {
 		c.remove(journal.TimerKey(f.SessionID, TimerID(f.InterruptID)))
 	}
+}
+
+// asker is the workflow that asks, "" where it is one of its runs that does.
+func asker(scope narad.Scope, workflowID string) string {
+	if scope != narad.ScopeWorkflow {
+		return ""
+	}
+	return workflowID
 }
 
 func decided(members []narad.MemberDecision) map[string]string {
@@ -277,9 +293,30 @@ func (c *changes) workflowStarted(f *narad.WorkflowStarted) {
 	c.openWork("", f.WorkflowID)
 }
 
+// workflowStep sets the timer of the next attempt, and removes it when that starts.
+func (c *changes) workflowStep(f *narad.WorkflowStep) {
+	if f.Kind == narad.TypeWorkflowStepStarted {
+		c.settleRetry(f.WorkflowID)
+		return
+	}
+	if due, err := time.Parse(time.RFC3339Nano, facts.RetryAt(&f.Event)); err == nil {
+		c.put(journal.TimerRow{
+			Session: f.SessionID, ID: RetryTimerID(f.WorkflowID), Due: due, Value: []byte(f.WorkflowID),
+		})
+	}
+}
+
+// settleRetry removes the timer of a workflow whose last step failed: it may have one.
+func (c *changes) settleRetry(workflowID string) {
+	if w, _ := c.before.Workflow(workflowID); w.Steps[w.CurrentNodeID].Failed() {
+		c.remove(journal.TimerKey(c.e.SessionID, RetryTimerID(workflowID)))
+	}
+}
+
 // The row of an ended workflow keeps its beginning, which the journal knows: the state
 // does not.
 func (c *changes) workflowEnded(f *narad.WorkflowEnded) {
+	c.settleRetry(f.WorkflowID)
 	c.put(journal.WorkflowRow{
 		ID: f.WorkflowID, Session: f.SessionID, Last: uint64(f.SessionSequence), State: string(ending(f.Type())),
 	})

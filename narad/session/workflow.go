@@ -26,6 +26,9 @@ type Step struct {
 	SessionID string `json:"sessionId,omitzero"`
 }
 
+// Failed reports whether the last attempt has failed.
+func (s Step) Failed() bool { return s.Status == stepFailed }
+
 // The statuses of a step.
 const (
 	stepRunning  = "running"
@@ -41,6 +44,15 @@ type Transition struct {
 	Pointer          *string `json:"pointer,omitzero"`
 	Op               string  `json:"op,omitzero"`
 	WorkflowSequence int64   `json:"workflowSequence"`
+}
+
+// Workflow returns a workflow that the state still knows. Its maps are the state's own, to
+// be read only.
+func (s *State) Workflow(id string) (Workflow, bool) {
+	if w := s.workflows[id]; w != nil {
+		return *w, true
+	}
+	return Workflow{}, false
 }
 
 // knowsWorkflows reports whether workflow events are taken. Runs and interrupts are of

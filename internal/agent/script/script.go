@@ -19,6 +19,9 @@ type Options struct {
 	// Crash is what a crash step calls: it should end the host at once. Nil refuses
 	// files with such a step.
 	Crash func()
+	// NoCommands refuses files with a tool that runs a command: for files that come from
+	// somebody who may not do so.
+	NoCommands bool
 	// Env is the environment of commands; nil passes PATH, HOME, TMPDIR, LANG and USER
 	// of the host and nothing else.
 	Env []string

@@ -74,6 +74,9 @@ func (t *tool) readWork(r *reader, o *object, m manner) {
 	}
 	t.delay = o.duration("delay")
 	if line := o.template("run"); line != nil {
+		if r.opt.NoCommands {
+			r.fail(o.node, "tool: run: this script runs no commands")
+		}
 		t.command = &command{line: line, timeout: o.duration("timeout")}
 	}
 }

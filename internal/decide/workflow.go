@@ -1,0 +1,293 @@
+package decide
+
+import (
+	"slices"
+	"time"
+
+	"github.com/mahati-host/mahati/facts"
+	"github.com/mahati-host/mahati/narad"
+	"github.com/mahati-host/mahati/narad/session"
+)
+
+// StartWorkflow begins a workflow (R19). What its file says was read by whoever hands the
+// command over. Another top-level execution is a conflict (§3.1).
+type StartWorkflow struct {
+	// Definition is the file as the client gave it, Input what it is started with: nil
+	// for nothing.
+	Definition string
+	Input      narad.Raw
+	// Name and Start are what the file says of itself.
+	Name  string
+	Start string
+}
+
+func (w StartWorkflow) propose(d *draft) Answer {
+	switch {
+	case !d.desk.Exists():
+		return refuse(NotFound, "no such session")
+	case d.desk.Archived:
+		return refuse(Conflict, "the session is archived")
+	case d.executing():
+		return Answer{
+			Status: Conflict, Detail: "a run or a workflow is active",
+			RunID: d.state.ActiveRootRunID(), WorkflowID: d.state.ActiveWorkflowID(),
+		}
+	case d.busy():
+		return refuse(Conflict, "messages are waiting")
+	}
+	id, input := d.env.NewID(), w.Input
+	if input == nil {
+		input = narad.Raw("null")
+	}
+	started := &narad.WorkflowStarted{NodeID: w.Start, DefaultClientExecutorID: d.desk.Created.ClientExecutorID}
+	facts.SetStatus(&started.Event, d.restStatus(), facts.Running)
+	d.of(id, started)
+	d.of(id, facts.Workflow(id, facts.WorkflowDefined, facts.Defined{
+		Name: w.Name, Definition: w.Definition, Input: input,
+	}))
+	return Answer{Status: Accepted, WorkflowID: id}
+}
+
+// of gives a fact its workflow.
+func (d *draft) of(workflowID string, f narad.Authority) {
+	f.Envelope().WorkflowID = workflowID
+	d.add(f)
+}
+
+// Advance does what comes next in a workflow: in their order those of its parts that are
+// set. Each part is told once: what comes next is read from the facts.
+type Advance struct {
+	WorkflowID string
+	Finish     *FinishStep
+	Edge       *Edge
+	Begin      *BeginStep
+	End        *EndWorkflow
+}
+
+// FinishStep ends the step under way.
+type FinishStep struct {
+	NodeID  string
+	Attempt int64
+	RunID   string
+	Data    narad.Raw
+	Failed  bool
+	Code    string
+	Message string
+	// Retry is when the next attempt may start; zero if there is none.
+	Retry time.Time
+}
+
+// Edge is a path that was chosen (§6.6). Case is below 0 where no condition was asked.
+type Edge struct {
+	From, To string
+	Case     int64
+	Pointer  string
+	Op       string
+}
+
+// BeginStep starts a step: one with a run, one that asks, or else one that only sets data
+// and is finished at once.
+type BeginStep struct {
+	NodeID  string
+	Attempt int64
+	// RunID is the run of the step's agent, "" for none. Prompt may be empty.
+	RunID  string
+	Prompt string
+	Ask    *Ask
+	Data   narad.Raw
+}
+
+// EndWorkflow ends the workflow, and lets the next message start (R16).
+type EndWorkflow struct {
+	Kind    narad.Type
+	Code    string
+	Message string
+	Output  narad.Raw
+}
+
+func (a Advance) propose(d *draft) Answer {
+	id := d.state.ActiveWorkflowID()
+	answer := Answer{Status: Accepted, WorkflowID: id}
+	switch {
+	case id == "" || id != a.WorkflowID:
+		return refuseRecord(RefusedEnded, "the workflow has ended")
+	case d.state.ActiveRootRunID() != "":
+		return refuseRecord(RefusedInvalid, "a run of the workflow is active")
+	case a.Begin != nil && d.stoppingWorkflow(id):
+		return refuseRecord(RefusedStopped, "a stop was requested")
+	case a.Begin != nil && a.Begin.RunID != "" && !d.env.MayStart:
+		return refuseRecord(RefusedInvalid, "no place is free")
+	}
+	d.closing = a.Begin == nil
+	if a.Finish != nil {
+		a.Finish.add(d, id)
+	}
+	if a.Edge != nil {
+		d.of(id, a.Edge.fact())
+	}
+	if a.Begin != nil {
+		a.Begin.add(d, id)
+	}
+	if a.End != nil {
+		a.End.add(d, id)
+	}
+	return answer
+}
+
+// stoppingWorkflow reports whether the stop of a workflow was requested.
+func (d *draft) stoppingWorkflow(id string) bool {
+	w, known := d.state.Workflow(id)
+	return known && w.StopRequested
+}
+
+func (f FinishStep) add(d *draft, workflow string) {
+	if f.Data != nil {
+		d.of(workflow, facts.Workflow(workflow, facts.WorkflowData, facts.Noted{NodeID: f.NodeID, Set: f.Data}))
+	}
+	step := &narad.WorkflowStep{Kind: narad.TypeWorkflowStepFinished, NodeID: f.NodeID, StepAttempt: f.Attempt}
+	if f.RunID != "" {
+		step.AgentRunID, step.AgentSessionID = f.RunID, d.state.SessionID()
+	}
+	if f.Failed {
+		step.Kind = narad.TypeWorkflowStepFailed
+		retry := ""
+		if !f.Retry.IsZero() {
+			retry = narad.Timestamp(f.Retry)
+		}
+		facts.SetStepFailure(&step.Event, f.Code, f.Message, retry)
+	}
+	d.of(workflow, step)
+}
+
+func (e Edge) fact() *narad.WorkflowEdgeTaken {
+	f := &narad.WorkflowEdgeTaken{From: e.From, To: e.To, Op: e.Op, Pointer: &e.Pointer}
+	if e.Case >= 0 {
+		f.CaseIndex = &e.Case
+	}
+	return f
+}
+
+func (b BeginStep) add(d *draft, workflow string) {
+	start := &narad.WorkflowStep{Kind: narad.TypeWorkflowStepStarted, NodeID: b.NodeID, StepAttempt: b.Attempt}
+	if b.RunID != "" {
+		start.AgentRunID, start.AgentSessionID = b.RunID, d.state.SessionID()
+	}
+	d.of(workflow, start)
+	switch {
+	case b.RunID != "":
+		b.run(d, workflow)
+	case b.Ask != nil:
+		b.ask(d, workflow)
+	default:
+		FinishStep{NodeID: b.NodeID, Attempt: b.Attempt, Data: b.Data}.add(d, workflow)
+	}
+}
+
+// run starts the run of a step: the prompt stands right after the start (R9). The session
+// is running already.
+func (b BeginStep) run(d *draft, workflow string) {
+	run := &narad.RunStarted{ClientExecutorID: d.desk.Created.ClientExecutorID}
+	run.RootRunID, run.RunID = b.RunID, b.RunID
+	facts.SetHarness(&run.Event, 0)
+	d.of(workflow, run)
+	if b.Prompt == "" {
+		return
+	}
+	prompt := &narad.MessageUserRecorded{MessageID: d.env.NewID(), MessageScope: narad.ScopeSession, Content: b.Prompt}
+	prompt.RootRunID, prompt.RunID = b.RunID, b.RunID
+	d.of(workflow, prompt)
+}
+
+// ask asks for the workflow itself (§7.6). Where nobody is there to ask it is decided in
+// the same batch (R18).
+func (b BeginStep) ask(d *draft, workflow string) {
+	a := *b.Ask
+	if len(a.Questions) > 0 {
+		a = a.question()
+	} else {
+		a.Kind, a.Actions = kindApproval, []string{actionApprove, actionDeny}
+	}
+	asked := &narad.InterruptRequested{
+		Scope: narad.ScopeWorkflow, InterruptID: a.InterruptID, WaitID: a.WaitID, Kind: a.Kind, Actions: a.Actions,
+		Title: a.Title, Message: a.Message, Input: a.Input,
+	}
+	if a.ExpiresIn > 0 {
+		asked.ExpiresAt = narad.Timestamp(d.env.Now.Add(a.ExpiresIn))
+	}
+	d.of(workflow, asked)
+	d.of(workflow, &narad.WorkflowPaused{WaitID: a.WaitID, InterruptID: a.InterruptID, NodeID: b.NodeID})
+	if by, decision := d.atOnce(a.Kind, a.Actions, nil); by != nil {
+		i := session.Interrupt{InterruptID: a.InterruptID, WaitID: a.WaitID, WorkflowID: workflow, Scope: narad.ScopeWorkflow}
+		d.resolve(i, resolution{decision: decision, reason: by.reason, actor: &by.actor})
+	}
+}
+
+func (e EndWorkflow) add(d *draft, workflow string) {
+	end := &narad.WorkflowEnded{Kind: e.Kind, Code: e.Code, Message: e.Message}
+	facts.SetWorkflowOutput(&end.Event, e.Output)
+	next := e.Kind != narad.TypeWorkflowCancelled && len(d.desk.Queue) > 0 && d.env.MayStart
+	if !next {
+		facts.SetStatus(&end.Event, facts.Running, d.restStatus())
+	}
+	d.of(workflow, end)
+	if next {
+		d.closing = false
+		d.startNext(true)
+	}
+}
+
+// resolveWorkflow closes an interrupt of workflow scope, and lets the workflow go on. The
+// scope is repeated (R19).
+func (d *draft) resolveWorkflow(i session.Interrupt, resolved *narad.InterruptResolved) {
+	resolved.Scope = narad.ScopeWorkflow
+	d.of(i.WorkflowID, resolved)
+	d.of(i.WorkflowID, &narad.WorkflowResumed{WaitID: i.WaitID})
+}
+
+// stopWorkflow requests the stop of the active workflow: of it, of its run and of all
+// below. What somebody was asked is closed at once (R14).
+func (s Stop) stopWorkflow(d *draft, id string) Answer {
+	active := d.state.ActiveRootRunID()
+	answer := Answer{Status: AlreadyApplied, RunID: active, WorkflowID: id}
+	if d.stoppingWorkflow(id) {
+		return answer
+	}
+	d.closing = true
+	stop := &narad.WorkflowStopRequested{}
+	if s.Reason != "" {
+		stop.SetOptional("reason", narad.Quote(s.Reason))
+	}
+	d.of(id, stop)
+	if active != "" {
+		s.stop(d, active)
+	}
+	asked := slices.DeleteFunc(d.state.OpenInterrupts(), func(i session.Interrupt) bool {
+		return i.Scope != narad.ScopeWorkflow || i.WorkflowID != id
+	})
+	for _, i := range asked {
+		d.lapse(i, ReasonStopped)
+	}
+	answer.Status = Accepted
+	return answer
+}
+
+// endedWorkflow answers the stop of a workflow that is not active.
+func (s Stop) endedWorkflow(d *draft) Answer {
+	answer := Answer{Status: AlreadyApplied, WorkflowID: s.WorkflowID}
+	if d.env.Workflow == nil {
+		return refuse(NotFound, "no such workflow in this session")
+	}
+	switch state, known := d.env.Workflow(s.WorkflowID); {
+	case !known:
+		return refuse(NotFound, "no such workflow in this session")
+	case state != session.Cancelled:
+		answer.Status, answer.Detail = Conflict, "the workflow "+terminalWord(state)
+	}
+	return answer
+}
+
+// Wake tells the owner of a session that the time has come to see what its workflow does
+// next. It changes nothing itself.
+type Wake struct{}
+
+func (Wake) propose(*draft) Answer { return Answer{Status: AlreadyApplied} }

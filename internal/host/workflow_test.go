@@ -1,0 +1,188 @@
+package host_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mahati-host/mahati/facts"
+	"github.com/mahati-host/mahati/internal/access"
+	"github.com/mahati-host/mahati/internal/decide"
+	"github.com/mahati-host/mahati/internal/host"
+	"github.com/mahati-host/mahati/narad"
+)
+
+// whole is a workflow that does all that one can do.
+const whole = `
+workflow: 1
+name: whole
+data: {rounds: ""}
+nodes:
+  plan:
+    script:
+      - tool: {name: plan, respond: {n: 1}}
+      - say: {text: "Plan for {{prompt}}", chunk: 4}
+    prompt: "{{/input/task}}"
+    next: both
+  both:
+    parallel:
+      left: {prompt: "left of {{/plan}}", script: [{tool: {name: left, delay: 1s}}, {say: "L"}]}
+      right: {prompt: right, script: [{tool: {name: right, permit: {title: Right}, delay: 2s}}, {say: "R"}], result: text}
+    next: sure
+  sure:
+    approval: {title: "Go on with {{/plan}}?"}
+    next: which
+  which:
+    question: {text: "Colour?", options: [red, blue]}
+    next: judge
+  judge:
+    script: [{say: "{\"verdict\": \"{{prompt}}\"}"}]
+    prompt: "{{/rounds}}x"
+    result: json
+    next: count
+  count:
+    set: {rounds: "{{/rounds}}x"}
+    next:
+      - when: {pointer: /judge/verdict, op: equals, value: xx}
+        to: flaky
+      - to: judge
+  flaky:
+    script: [{tool: {name: flaky}}, {fail: {code: broken}}]
+    prompt: try
+    attempts: 2
+    backoff: 3s
+    next: done
+    on_failure: done
+  done:
+    end: completed
+    message: "{{/which/answer}}"
+    output: {left: "{{/both/left}}", all: "{{/both}}", sure: "{{/sure/decision}}"}
+`
+
+func start(definition string) decide.StartWorkflow {
+	return decide.StartWorkflow{Definition: definition, Input: narad.Raw(`{"task":"tea"}`)}
+}
+
+func (s *stage) start(definition string) host.Answer {
+	s.t.Helper()
+	a := s.do(access.StartWorkflow, "s1", start(definition), "")
+	if a.Status != decide.Accepted || a.WorkflowID == "" {
+		s.t.Fatalf("start a workflow: %+v", a)
+	}
+	return a
+}
+
+// steps tells what a workflow did, a line for each of its own facts.
+func (s *stage) steps() string {
+	s.t.Helper()
+	var lines []string
+	for _, f := range s.facts("s1") {
+		switch f := f.(type) {
+		case *narad.WorkflowStep:
+			code, _ := facts.StepFailure(&f.Event)
+			lines = append(lines, fmt.Sprint(f.Kind[len("workflow.step."):], " ", f.NodeID, " ", f.StepAttempt, " ", code))
+		case *narad.WorkflowEdgeTaken:
+			at := "-"
+			if f.CaseIndex != nil {
+				at = fmt.Sprint(*f.CaseIndex)
+			}
+			lines = append(lines, fmt.Sprint("edge ", f.From, " ", f.To, " ", at, " ", *f.Pointer, " ", f.Op))
+		case *narad.WorkflowStarted, *narad.WorkflowPaused, *narad.WorkflowResumed, *narad.WorkflowStopRequested:
+			lines = append(lines, string(f.Type()))
+		case *narad.WorkflowEnded:
+			lines = append(lines, strings.TrimSpace(fmt.Sprint(f.Kind, " ", f.Code, " ", f.Message, " ", facts.WorkflowOutput(&f.Event))))
+		case *narad.RunFinished, *narad.RunError, *narad.RunCancelled:
+			if e := f.Envelope(); e.RunID == e.RootRunID {
+				lines = append(lines, string(f.Type()))
+			}
+		case *narad.ToolCallStarted:
+			lines = append(lines, "tool "+f.ToolName)
+		}
+	}
+	for i, line := range lines {
+		lines[i] = strings.TrimSpace(line)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// idle waits until nothing is active in the session, and decides what is asked.
+func (s *stage) idle(decision func(host.Asked) string) {
+	s.t.Helper()
+	for range 200 {
+		synctest.Wait()
+		for _, i := range s.inbox() {
+			if d := decision(i); d != "" {
+				s.resolve(i.InterruptID, d)
+			}
+		}
+		v, err := s.host.Attach(s.t.Context(), access.Owner(), access.ReadSession, "s1")
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		if sum, err := v.Summary(s.t.Context()); err != nil || sum.State == "idle" {
+			return
+		}
+		pass(time.Second)
+	}
+	s.t.Fatalf("the session does not come to rest:\n%s", s.steps())
+}
+
+func first(i host.Asked) string { return i.Actions[0] }
+
+const wholeStory = `workflow.started
+started plan 1
+tool plan
+run.finished
+finished plan 1
+started both 1
+tool left
+tool right
+run.finished
+finished both 1
+started sure 1
+workflow.paused
+workflow.resumed
+finished sure 1
+started which 1
+workflow.paused
+workflow.resumed
+finished which 1
+started judge 1
+run.finished
+finished judge 1
+started count 1
+finished count 1
+edge count judge 1  default
+started judge 1
+run.finished
+finished judge 1
+started count 1
+finished count 1
+edge count flaky 0 /judge/verdict equals
+started flaky 1
+tool flaky
+run.error
+failed flaky 1 broken
+started flaky 2
+tool flaky
+run.error
+failed flaky 2 broken
+edge flaky done -  failed
+workflow.finished  red {"all":{"left":"L","right":"R"},"left":"L","sure":"approve"}`
+
+// sorted puts the tools of parallel branches in one order.
+func sorted(story string) string {
+	return strings.ReplaceAll(story, "tool right\ntool left", "tool left\ntool right")
+}
+
+func TestWorkflowWhole(t *testing.T) {
+	alone(t, acts{run: speaks}, host.Options{}, func(t *testing.T, s *stage) {
+		s.start(whole)
+		s.idle(first)
+		if got := sorted(s.steps()); got != wholeStory {
+			t.Errorf("got:\n%s\nwant:\n%s", got, wholeStory)
+		}
+	})
+}
