@@ -14,6 +14,7 @@ type answerLine struct {
 	Decision        string        `json:"decision,omitzero"`
 	RequestID       string        `json:"requestId,omitzero"`
 	RunID           string        `json:"runId,omitzero"`
+	WorkflowID      string        `json:"workflowId,omitzero"`
 	SessionSequence int64         `json:"sessionSequence,omitzero"`
 	Detail          string        `json:"detail,omitzero"`
 	CommandID       string        `json:"commandId,omitzero"`
@@ -26,7 +27,7 @@ func (a *app) printAnswer(asJSON bool, answer client.Answer, err error) error {
 	}
 	if asJSON {
 		if printed := a.printJSON(answerLine{
-			answer.Status, answer.Decision, answer.RequestID, answer.RunID, answer.SessionSequence, answer.Detail, answer.CommandID,
+			answer.Status, answer.Decision, answer.RequestID, answer.RunID, answer.WorkflowID, answer.SessionSequence, answer.Detail, answer.CommandID,
 		}); printed != nil {
 			return printed
 		}
@@ -38,7 +39,7 @@ func (a *app) printAnswer(asJSON bool, answer client.Answer, err error) error {
 	if err != nil {
 		return &fault{err: fmt.Errorf("%w%s", err, decidedWords(answer)), code: exitFailed, hint: hintFor(err)}
 	}
-	_, err = fmt.Fprintln(a.out, oneLine(joined(" ", string(answer.Status), answer.Decision, prefixed("run ", answer.RunID))))
+	_, err = fmt.Fprintln(a.out, oneLine(joined(" ", string(answer.Status), answer.Decision, prefixed("run ", answer.RunID), prefixed("workflow ", answer.WorkflowID))))
 	return err
 }
 
@@ -82,6 +83,7 @@ func (c sendCommand) Run(ctx context.Context, a *app) error {
 
 type stopCommand struct {
 	hostFlags
+	Workflow  string `name:"workflow" placeholder:"WORKFLOW" help:"The workflow that is meant, in the same way."`
 	Root      string `name:"run" placeholder:"RUN" help:"The run that is meant, so that a late stop never hits the next one."`
 	Reason    string `placeholder:"TEXT" help:"Why."`
 	CommandID string `name:"command-id" placeholder:"ID" help:"Makes a repetition harmless."`
@@ -99,7 +101,7 @@ func (c stopCommand) Run(ctx context.Context, a *app) error {
 	}
 	defer host.Close()
 	answer, err := host.StopActiveRoot(ctx, client.StopActiveRoot{
-		SessionID: c.Session, RootRunID: c.Root, Reason: c.Reason, CommandID: c.CommandID,
+		SessionID: c.Session, RootRunID: c.Root, WorkflowID: c.Workflow, Reason: c.Reason, CommandID: c.CommandID,
 	})
 	return a.printAnswer(c.JSON, answer, err)
 }

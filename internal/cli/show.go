@@ -175,6 +175,10 @@ func (s *story) timeline(fact narad.Authority) {
 		if f.Name != facts.ToolOutput {
 			s.moment(fact, "fact", f.Name)
 		}
+	default:
+		if words, _ := workflowWords(fact); words != "" {
+			s.moment(fact, "flow", words)
+		}
 	}
 }
 

@@ -58,6 +58,10 @@ func (t *teller) tell(record narad.Record) {
 		t.progress(f)
 	case *narad.Custom:
 		t.custom(f)
+	default:
+		if fact, ok := record.(narad.Authority); ok {
+			t.workflow(fact)
+		}
 	}
 }
 

@@ -46,6 +46,8 @@ type Answer struct {
 	// RunID is the run that the command started, queued or stopped, or that stands
 	// against it.
 	RunID string
+	// WorkflowID is the workflow in the same way.
+	WorkflowID string
 }
 
 // WhenBusy says what becomes of a message to a session with an active run (R16).
@@ -76,8 +78,22 @@ type Message struct {
 type StopActiveRoot struct {
 	SessionID string `json:"sessionId"`
 	RootRunID string `json:"rootRunId,omitzero"`
-	Reason    string `json:"reason,omitzero"`
-	CommandID string `json:"commandId,omitzero"`
+	// WorkflowID names the workflow that is meant instead. The run of a workflow is
+	// stopped with its workflow, however it is named.
+	WorkflowID string `json:"workflowId,omitzero"`
+	Reason     string `json:"reason,omitzero"`
+	CommandID  string `json:"commandId,omitzero"`
+}
+
+// StartWorkflow is the command that starts a workflow in a session (R19).
+type StartWorkflow struct {
+	SessionID string `json:"sessionId"`
+	// Definition is what the host follows. A Mahati host takes the text of a workflow file
+	// as a string, or the file as an object.
+	Definition narad.Raw `json:"definition"`
+	// Input is what it is started with: any JSON value, or nil.
+	Input     narad.Raw `json:"input,omitzero"`
+	CommandID string    `json:"commandId,omitzero"`
 }
 
 // ResolveInterrupt is the command that decides an interrupt. The host finds the
@@ -157,6 +173,15 @@ func (c *Client) StopActiveRoot(ctx context.Context, s StopActiveRoot) (Answer, 
 	return c.command(ctx, "stop run", "stop-active-root", &s, &s.CommandID)
 }
 
+// StartWorkflow sends the command. The Answer's WorkflowID is the new workflow. Conflict
+// means that another run or workflow is active, which the Answer names.
+func (c *Client) StartWorkflow(ctx context.Context, w StartWorkflow) (Answer, error) {
+	if w.SessionID == "" || len(w.Definition) == 0 {
+		return Answer{}, missing("start workflow", "a session id and a definition")
+	}
+	return c.command(ctx, "start workflow", "start-workflow", &w, &w.CommandID)
+}
+
 // ResolveInterrupt sends the command. AlreadyApplied means that the same was decided
 // before; Conflict that something else was, which is the Answer's Decision (R22).
 func (c *Client) ResolveInterrupt(ctx context.Context, r ResolveInterrupt) (Answer, error) {
@@ -209,6 +234,7 @@ func (c *Client) readAnswer(op string, r response) (Answer, error) {
 	answer := Answer{
 		Status: Status(c.word(body, "status")), Decision: c.text(body, "decision"),
 		RequestID: c.word(body, "requestId"), Detail: c.text(body, "detail"), RunID: c.word(body, "runId"),
+		WorkflowID:      c.word(body, "workflowId"),
 		SessionSequence: number(body.Field("sessionSequence")),
 	}
 	switch {

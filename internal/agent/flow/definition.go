@@ -45,6 +45,9 @@ type entry struct {
 	value narad.Raw
 }
 
+// Nodes returns how many nodes there are.
+func (d *Definition) Nodes() int { return len(d.nodes) }
+
 // Agents returns the names of the configured agents that the nodes run, each once, in
 // their alphabetical order.
 func (d *Definition) Agents() []string {

@@ -94,7 +94,7 @@ func (b *Binding) Register(mux *http.ServeMux) {
 		"POST /commands/queue":             perform[queue](b),
 		"POST /commands/redact":            perform[redaction](b),
 		"POST /commands/resolve-interrupt": perform[resolution](b),
-		"POST /commands/start-workflow":    b.startWorkflow,
+		"POST /commands/start-workflow":    perform[workflow](b),
 	} {
 		method, path, _ := strings.Cut(pattern, " ")
 		mux.HandleFunc(method+" "+Prefix+path, func(w http.ResponseWriter, r *http.Request) {

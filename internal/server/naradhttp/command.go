@@ -8,6 +8,7 @@ import (
 	"github.com/mahati-host/mahati/internal/decide"
 	"github.com/mahati-host/mahati/internal/host"
 	"github.com/mahati-host/mahati/internal/server"
+	"github.com/mahati-host/mahati/narad"
 )
 
 // statusCodes are the HTTP codes of the eight words (DESIGN §6).
@@ -34,6 +35,7 @@ func (b *Binding) do(w http.ResponseWriter, r *request, q host.Request) error {
 	}
 	return write(w, statusCodes[answer.Status], answered{
 		answer.Status, answer.Decision, answer.RequestID, answer.Detail, answer.SessionSequence, answer.RunID,
+		answer.WorkflowID,
 	})
 }
 
@@ -57,6 +59,7 @@ type answered struct {
 	Detail          string        `json:"detail,omitzero"`
 	SessionSequence int64         `json:"sessionSequence,omitzero"`
 	RunID           string        `json:"runId,omitzero"`
+	WorkflowID      string        `json:"workflowId,omitzero"`
 }
 
 // body is that of a command: it says itself to the host, or why it cannot be.
@@ -111,21 +114,31 @@ func checkWhenBusy(word decide.WhenBusy) error {
 }
 
 type stop struct {
-	SessionID string `json:"sessionId"`
-	RootRunID string `json:"rootRunId"`
-	Reason    string `json:"reason"`
-	CommandID string `json:"commandId"`
+	SessionID  string `json:"sessionId"`
+	RootRunID  string `json:"rootRunId"`
+	WorkflowID string `json:"workflowId"`
+	Reason     string `json:"reason"`
+	CommandID  string `json:"commandId"`
 }
 
 func (s stop) request() (host.Request, error) {
 	return host.Request{
 			Action: access.StopRun, Session: s.SessionID, CommandID: s.CommandID,
-			Command: decide.Stop{RootRunID: s.RootRunID, Reason: s.Reason},
+			Command: decide.Stop{RootRunID: s.RootRunID, WorkflowID: s.WorkflowID, Reason: s.Reason},
 		}, cmp.Or(
 			checkID("sessionId", s.SessionID),
-			checkIDs(named{"rootRunId", s.RootRunID}),
+			checkIDs(named{"rootRunId", s.RootRunID}, named{"workflowId", s.WorkflowID}),
+			s.checkOne(),
 			checkText("reason", s.Reason, maxReason, anyLines),
 		)
+}
+
+// checkOne refuses a stop that means two things.
+func (s stop) checkOne() error {
+	if s.RootRunID != "" && s.WorkflowID != "" {
+		return badField("workflowId", "must not stand beside rootRunId")
+	}
+	return nil
 }
 
 type queue struct {
@@ -176,7 +189,30 @@ func (q redaction) request() (host.Request, error) {
 		)
 }
 
-// startWorkflow is a command of the protocol that this host does not perform.
-func (b *Binding) startWorkflow(w http.ResponseWriter, _ *request) error {
-	return write(w, http.StatusNotImplemented, answered{Status: decide.Unsupported, Detail: "this host runs no workflows"})
+// workflow is the body of start-workflow (R19). Its definition is the text of the file, or
+// the file as a JSON object.
+type workflow struct {
+	SessionID  string    `json:"sessionId"`
+	Definition narad.Raw `json:"definition"`
+	Input      narad.Raw `json:"input"`
+	CommandID  string    `json:"commandId"`
+}
+
+func (w workflow) request() (host.Request, error) {
+	text, ok := w.Definition.IsString()
+	if !ok {
+		text = string(w.Definition)
+	}
+	var form error
+	if !ok && (len(w.Definition) == 0 || w.Definition[0] != '{') {
+		form = badField("definition", "must be the text of a workflow file, or the file as an object")
+	}
+	input := w.Input
+	if string(input) == "null" { // an optional field that is left out
+		input = nil
+	}
+	return host.Request{
+		Action: access.StartWorkflow, Session: w.SessionID, CommandID: w.CommandID,
+		Command: decide.StartWorkflow{Definition: text, Input: input},
+	}, cmp.Or(checkID("sessionId", w.SessionID), form)
 }

@@ -44,6 +44,7 @@ type asked struct {
 	SessionTitle    string    `json:"sessionTitle,omitzero"`
 	RootRunID       string    `json:"rootRunId,omitzero"`
 	RunID           string    `json:"runId,omitzero"`
+	WorkflowID      string    `json:"workflowId,omitzero"`
 	Scope           string    `json:"scope"`
 	WaitID          string    `json:"waitId"`
 	Kind            string    `json:"kind"`
@@ -57,9 +58,13 @@ type asked struct {
 }
 
 func askedOf(a host.Asked) asked {
+	scope := narad.ScopeRun
+	if a.WorkflowID != "" {
+		scope = narad.ScopeWorkflow
+	}
 	return asked{
 		InterruptID: a.InterruptID, SessionID: a.SessionID, WorkspaceID: a.WorkspaceID, SessionTitle: a.SessionTitle,
-		RootRunID: a.RootRunID, RunID: a.RunID, Scope: string(narad.ScopeRun), WaitID: a.WaitID, Kind: a.Kind,
+		RootRunID: a.RootRunID, RunID: a.RunID, WorkflowID: a.WorkflowID, Scope: string(scope), WaitID: a.WaitID, Kind: a.Kind,
 		Actions: a.Actions, Title: a.Title, Message: a.Message, Input: a.Input, RequestedAt: a.RequestedAt,
 		ExpiresAt: a.ExpiresAt, SessionSequence: a.Sequence,
 	}
