@@ -46,6 +46,11 @@ func TestScripts(t *testing.T) {
 			e.Setenv("MAHATI_WORKSPACES_ROOTS", e.WorkDir)
 			e.Setenv("MAHATI_LISTEN", "127.0.0.1:0")
 			e.Setenv("MAHATI_STORAGE_RESERVE", "64MiB")
+			examples, err := filepath.Abs("../../docs/examples")
+			if err != nil {
+				return err
+			}
+			e.Setenv("EXAMPLES", examples)
 			e.Setenv("AGENT", strings.Join(acptest.Command(), " "))
 			e.Values[runningHost{}] = &scriptHost{}
 			e.Values[beats{}] = map[string]*os.File{}

@@ -65,9 +65,11 @@ func (c workflowRunCommand) Run(ctx context.Context, a *app) error {
 		}
 		session = created.SessionID
 	}
-	started, err := host.StartWorkflow(ctx, client.StartWorkflow{
-		SessionID: session, Definition: narad.Quote(string(file)), Input: narad.Raw(c.Input),
-	})
+	start := client.StartWorkflow{SessionID: session, Definition: narad.Quote(string(file))}
+	if c.Input != "" {
+		start.Input = narad.Raw(c.Input)
+	}
+	started, err := host.StartWorkflow(ctx, start)
 	if err != nil {
 		return err
 	}

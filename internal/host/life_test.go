@@ -269,6 +269,20 @@ func (o owner) Open(ctx context.Context, s agent.Session) (agent.Agent, error) {
 	return o.acts, s.Own(ctx, o.p)
 }
 
+// detach records that nobody is there to ask in the session s1, which was only created.
+func detach(t *testing.T, j journal.Journal) {
+	t.Helper()
+	posture := facts.Session(facts.Posture, facts.Postured{Posture: facts.Detached, Was: facts.Attended})
+	posture.EventID, posture.SessionID, posture.SessionSequence, posture.Timestamp = "2.aaaaaaaa", "s1", 2, "2026-01-02T03:04:05Z"
+	data, err := narad.Encode(posture)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := j.Append(t.Context(), journal.Batch{Session: "s1", ExpectHead: 1, Facts: []journal.Fact{{EventID: posture.EventID, Bytes: data}}}); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // R18: the posture is a fact of the session, and holds for permissions and questions.
 func TestDetachedSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -276,15 +290,7 @@ func TestDetachedSession(t *testing.T) {
 		s := open(t, j, acts{run: rich}, host.Options{})
 		s.create("s1")
 		s.close()
-		posture := facts.Session(facts.Posture, facts.Postured{Posture: facts.Detached, Was: facts.Attended})
-		posture.EventID, posture.SessionID, posture.SessionSequence, posture.Timestamp = "2.aaaaaaaa", "s1", 2, "2026-01-02T03:04:05Z"
-		data, err := narad.Encode(posture)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := j.Append(t.Context(), journal.Batch{Session: "s1", ExpectHead: 1, Facts: []journal.Fact{{EventID: posture.EventID, Bytes: data}}}); err != nil {
-			t.Fatal(err)
-		}
+		detach(t, j)
 		s = open(t, j, acts{run: rich}, host.Options{})
 		defer s.close()
 		s.say("s1", "work")

@@ -110,7 +110,7 @@ func (s *stage) steps() string {
 // idle waits until nothing is active in the session, and decides what is asked.
 func (s *stage) idle(decision func(host.Asked) string) {
 	s.t.Helper()
-	for range 200 {
+	for n := range 200 {
 		synctest.Wait()
 		for _, i := range s.inbox() {
 			if d := decision(i); d != "" {
@@ -124,7 +124,7 @@ func (s *stage) idle(decision func(host.Asked) string) {
 		if sum, err := v.Summary(s.t.Context()); err != nil || sum.State == "idle" {
 			return
 		}
-		pass(time.Second)
+		pass(time.Duration(n+1) * time.Second)
 	}
 	s.t.Fatalf("the session does not come to rest:\n%s", s.steps())
 }

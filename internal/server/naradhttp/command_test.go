@@ -66,7 +66,7 @@ func TestMessageToABusySession(t *testing.T) {
 		r.wantWord(r.post("/commands/message", `{"sessionId":"s1","content":"x","whenBusy":"queue"}`), 202, "accepted")
 		r.wantWord(r.post("/commands/message", `{"sessionId":"s1","content":"x","attachmentIds":["a1"]}`), 422, "rejected")
 		r.wantWord(r.post("/commands/message", `{"sessionId":"s1","content":""}`), 422, "rejected")
-		r.wantWord(r.post("/commands/start-workflow", `{"sessionId":"s1","definition":{}}`), 501, "unsupported")
+		r.wantWord(r.post("/commands/start-workflow", `{"sessionId":"s1","definition":{}}`), 422, "rejected")
 	})
 }
 

@@ -121,7 +121,7 @@ var (
 		{"POST", "/commands/queue", `{"sessionId":"SESSION","action":"release"}`, drive, false},
 		{"POST", "/commands/redact", `{"sessionId":"SESSION","messageId":"none","reason":"x"}`, nil, false},
 		{"POST", "/commands/resolve-interrupt", `{"interruptId":"INTERRUPT","decision":"not-offered"}`, decides, false},
-		{"POST", "/commands/start-workflow", `{}`, access.Roles(), true},
+		{"POST", "/commands/start-workflow", `{"sessionId":"SESSION","definition":{}}`, drive, false},
 	}
 )
 
