@@ -98,6 +98,9 @@ func TestRandomWorkflows(t *testing.T) {
 					ends++
 				}
 			}
+			for row, err := range journal.Each[journal.TimerRow](context.Background(), j, journal.TimersDue{Until: time.Now().Add(time.Hour)}) {
+				t.Errorf("seed %d: a timer is left: %+v %v", seed, row, err)
+			}
 			if ends != 1 {
 				t.Errorf("seed %d: %d ends of\n%s\n%s", seed, ends, definition, s.steps())
 			}

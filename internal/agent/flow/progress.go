@@ -14,7 +14,6 @@ type Progress struct {
 	data    data
 	steps   int // that have started
 	step    step
-	chosen  string // where the edge that was taken leads, "" before
 	stopped bool
 	ended   bool
 }
@@ -79,8 +78,6 @@ func (p *Progress) Apply(fact narad.Authority) {
 		p.stopped = true
 	case *narad.WorkflowStep:
 		p.stepped(f)
-	case *narad.WorkflowEdgeTaken:
-		p.chosen = f.To
 	case *narad.WorkflowEnded:
 		p.ended = true
 	case *narad.InterruptRequested:
@@ -142,7 +139,6 @@ func (p *Progress) stepped(f *narad.WorkflowStep) {
 	switch f.Kind {
 	case narad.TypeWorkflowStepStarted:
 		p.steps++
-		p.chosen = ""
 		p.step = step{
 			node: f.NodeID, attempt: int(f.StepAttempt), state: stepRunning, run: f.AgentRunID,
 			branches: map[string]*branch{}, voices: map[string]*voice{},
