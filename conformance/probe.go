@@ -116,7 +116,11 @@ type answer struct {
 }
 
 func (a answer) String() string {
-	return fmt.Sprintf("%s answers %d %s", a.asked, a.status, bytes.TrimSpace(a.body))
+	body := string(bytes.TrimSpace(a.body))
+	if len(body) > 240 {
+		body = strings.ToValidUTF8(body[:240], "") + " ..."
+	}
+	return fmt.Sprintf("%s answers %d %s", a.asked, a.status, body)
 }
 
 // maxAnswer bounds what is read of one answer.
@@ -128,6 +132,9 @@ func (p *probe) request(method, path string, header map[string]string, body io.R
 	response, cancel := p.open(method, path, header, body)
 	defer cancel()
 	defer response.Body.Close()
+	if strings.HasPrefix(response.Header.Get("Content-Type"), "text/event-stream") && response.StatusCode == http.StatusOK {
+		return answer{p, method + " " + path, response.StatusCode, response.Header, narad.Raw("(a stream)")} // it has no end
+	}
 	data, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
 	if err != nil {
 		p.failf("%s %s: the answer breaks off: %v", method, path, err)
