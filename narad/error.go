@@ -39,6 +39,14 @@ const (
 	CodeUnsafePatch    Code = "unsafe_patch_path"    // a patch path that some client must refuse
 )
 
+// Codes returns every code, in no particular order.
+func Codes() []Code {
+	return []Code{
+		CodeInvalidJSON, CodeTooLarge, CodeTooDeep, CodeUnknownRecord, CodeUnknownEvent, CodeUnsupported,
+		CodeInvalidRecord, CodeInvalidControl, CodeInvalidHydrate, CodeInvalidPatch, CodeUnsafePatch,
+	}
+}
+
 // Error is the refusal of one record. Its text holds no value of the record, so
 // it may be shown to anybody.
 type Error struct {
