@@ -1,12 +1,15 @@
 package conformance
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"reflect"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/mahati-host/mahati/narad"
 	"github.com/mahati-host/mahati/narad/session"
@@ -158,4 +161,65 @@ func TestTracesCoverEverything(t *testing.T) {
 			t.Errorf("no trace gives the code %s", code)
 		}
 	}
+}
+
+// TestSchemasAgreeOnTraces: our JSON Schemas and the strict decoder say the same of every
+// record of the traces.
+func TestSchemasAgreeOnTraces(t *testing.T) {
+	all, err := Traces()
+	if err != nil {
+		t.Fatal(err)
+	}
+	schemas, judged := map[narad.Type]*jsonschema.Schema{}, 0
+	for _, trace := range all {
+		for _, s := range trace.Steps {
+			kind, _ := narad.Raw(s.Record).Field("type").IsString()
+			v, err := jsonschema.UnmarshalJSON(bytes.NewReader(s.Record))
+			if narad.Type(kind).Class() == narad.ClassUnknown || err != nil {
+				continue // no schema is for it, or it is no JSON
+			}
+			if schemas[narad.Type(kind)] == nil {
+				schemas[narad.Type(kind)] = compile(t, narad.Type(kind))
+			}
+			_, decoded := narad.DecodeStrict(s.Record)
+			valid := schemas[narad.Type(kind)].Validate(v)
+			if (decoded == nil) != (valid == nil) && !beyondASchema(decoded) {
+				t.Errorf("%s:%d: the decoder says %v, the schema %v\n%.500s", trace.File, s.Line, decoded, valid, s.Record)
+			}
+			judged++
+		}
+	}
+	if judged < 1000 {
+		t.Errorf("only %d records were judged", judged)
+	}
+}
+
+// beyondASchema reports whether a refusal is for what no schema says: sizes and depths, and
+// a revision that must follow another.
+func beyondASchema(err error) bool {
+	var refusal *narad.Error
+	return errors.As(err, &refusal) &&
+		(refusal.Code == narad.CodeTooLarge || refusal.Code == narad.CodeTooDeep || strings.Contains(refusal.Rule, "baseRevision"))
+}
+
+func compile(t *testing.T, kind narad.Type) *jsonschema.Schema {
+	t.Helper()
+	text, ok := narad.Schema(kind)
+	if !ok {
+		t.Fatalf("no schema for %s", kind)
+	}
+	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	compiler := jsonschema.NewCompiler()
+	compiler.AssertFormat()
+	if err := compiler.AddResource("narad.json", document); err != nil {
+		t.Fatal(err)
+	}
+	schema, err := compiler.Compile("narad.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return schema
 }

@@ -12,16 +12,17 @@ import (
 
 // A coder visits the fields of a record. Each type lists its fields once, in its
 // fields method, and the coder's mode decides what a visit does: take the field
-// from the members of a decoded object, or check and write it. So a field that is
-// read is a field that is written, under the same rule.
+// from the members of a decoded object, check and write it, or write its schema. So
+// a field that is read is a field that is written, under the same rule.
 type coder struct {
-	mode     mode
-	strict   bool    // decoding: demand what a host must write
-	code     Code    // the code of a field's error
-	path     string  // the JSON Pointer of the object being visited
-	in       members // decoding: the object
-	err      *Error  // the first refusal, which later ones do not replace
-	*writing         // encoding
+	mode        mode
+	strict      bool    // decoding: demand what a host must write
+	code        Code    // the code of a field's error
+	path        string  // the JSON Pointer of the object being visited
+	in          members // decoding: the object
+	err         *Error  // the first refusal, which later ones do not replace
+	*writing            // encoding
+	*describing         // writing a schema
 }
 
 // writing is what a coder has written.
@@ -32,13 +33,15 @@ type writing struct {
 	known []string // the names that it does, if there are such fields
 }
 
-// writes reports whether the coder encodes, and then notes that the type defines
-// the name, so that no additional field takes it.
+// writes reports whether the coder encodes or describes. Where it encodes it notes
+// that the type defines the name, so that no additional field takes it.
 func (c *coder) writes(name string) bool {
 	if c.mode == decoding {
 		return false
 	}
-	c.knows(name)
+	if c.mode == encoding {
+		c.knows(name)
+	}
 	return true
 }
 
@@ -50,13 +53,14 @@ func (c *coder) knows(names ...string) {
 }
 
 // host reports whether the record must be one that a host may emit.
-func (c *coder) host() bool { return c.strict || c.mode == encoding }
+func (c *coder) host() bool { return c.strict || c.mode != decoding }
 
 type mode uint8
 
 const (
 	decoding mode = iota
 	encoding
+	schema
 )
 
 // need says whether a field may be absent.
@@ -133,6 +137,9 @@ func (c *coder) unusable(name, rule string, n need) {
 func (c *coder) id(name string, p *string, n need) {
 	const rule = "a non-empty string is required"
 	if c.writes(name) {
+		if c.describes(name, formID, n) {
+			return
+		}
 		if *p == "" {
 			if n == required {
 				c.fail(name, rule)
@@ -156,6 +163,9 @@ func (c *coder) id(name string, p *string, n need) {
 // text visits a string that may be empty. An optional one is absent when empty.
 func (c *coder) text(name string, p *string, n need) {
 	if c.writes(name) {
+		if c.describes(name, formText, n) {
+			return
+		}
 		if *p != "" || n == required {
 			c.putText(name, *p)
 		}
@@ -175,6 +185,9 @@ func (c *coder) text(name string, p *string, n need) {
 // nullableText visits a required member that is a string or null.
 func (c *coder) nullableText(name string, p **string) {
 	if c.writes(name) {
+		if c.describes(name, `{"type":["string","null"]}`, required) {
+			return
+		}
 		if *p == nil {
 			c.put(name)
 			c.out = append(c.out, "null"...)
@@ -197,6 +210,9 @@ func (c *coder) nullableText(name string, p **string) {
 // presentText visits an optional string whose emptiness has a meaning.
 func (c *coder) presentText(name string, p **string) {
 	if c.writes(name) {
+		if c.describes(name, formText, optional) {
+			return
+		}
 		if *p != nil {
 			c.putText(name, **p)
 		}
@@ -224,6 +240,9 @@ func (c *coder) putText(name, s string) {
 // one is absent when zero.
 func (c *coder) count(name string, p *int64, least int64, n need) {
 	if c.writes(name) {
+		if c.describes(name, formOfCount(least), n) {
+			return
+		}
 		if *p == 0 && n == optional {
 			return
 		}
@@ -255,6 +274,9 @@ func atLeast(least int64) string {
 // form, by a client too.
 func (c *coder) index(name string, p **int64) {
 	if c.writes(name) {
+		if c.describes(name, formOfCount(0), optional) {
+			return
+		}
 		if *p != nil {
 			c.count(name, *p, 0, required)
 		}
@@ -294,6 +316,9 @@ func startsNumber(c byte) bool { return c == '-' || '0' <= c && c <= '9' }
 // value visits any JSON value; a required one must be present, and null is.
 func (c *coder) value(name string, p *Raw, n need) {
 	if c.writes(name) {
+		if c.describes(name, formAny, n) {
+			return
+		}
 		c.putRaw(name, *p, n)
 		return
 	}
@@ -336,6 +361,10 @@ func appendRaw(out []byte, value Raw) []byte {
 
 // word visits a string of a closed set.
 func word[T ~string](c *coder, name string, p *T, allowed []T, n need) {
+	if c.mode == schema {
+		c.describes(name, formOfWord(*p, allowed), n)
+		return
+	}
 	s := string(*p)
 	c.id(name, &s, n)
 	if c.err != nil || s == "" {
@@ -363,8 +392,14 @@ func oneOf[T ~string](allowed []T) string {
 
 // forbid refuses members that a class must not carry, whatever their value.
 func (c *coder) forbid(code Code, rule string, names ...string) {
-	if c.mode == encoding {
+	switch c.mode {
+	case encoding:
 		c.knows(names...)
+		return
+	case schema:
+		for _, name := range names {
+			c.describes(name, formNever, optional)
+		}
 		return
 	}
 	for _, name := range names {
@@ -387,8 +422,8 @@ func (c *coder) rest() []Member {
 
 // aside checks a member that the type does not define, but that a published
 // schema gives a form to all the same. It stays among the unknown fields.
-func (c *coder) aside(name, rule string, ok func(value string) bool) {
-	if !c.host() {
+func (c *coder) aside(name, rule, form string, ok func(value string) bool) {
+	if !c.host() || c.describes(name, form, optional) {
 		return
 	}
 	if c.mode == decoding {
@@ -407,14 +442,14 @@ func (c *coder) aside(name, rule string, ok func(value string) bool) {
 // asideIDs checks members that stand aside as non-empty strings.
 func (c *coder) asideIDs(names ...string) {
 	for _, name := range names {
-		c.aside(name, "a non-empty string is required", func(v string) bool { return len(v) > 2 && v[0] == '"' })
+		c.aside(name, "a non-empty string is required", formID, func(v string) bool { return len(v) > 2 && v[0] == '"' })
 	}
 }
 
 // asideTexts checks members that stand aside as strings.
 func (c *coder) asideTexts(names ...string) {
 	for _, name := range names {
-		c.aside(name, "a string is required", isString)
+		c.aside(name, "a string is required", formText, isString)
 	}
 }
 

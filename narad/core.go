@@ -163,7 +163,7 @@ func (i *InterruptRequested) fields(c *coder) {
 	c.id("interruptId", &i.InterruptID, required)
 	c.id("waitId", &i.WaitID, required)
 	c.id("kind", &i.Kind, required)
-	word(c, "scope", &i.Scope, interruptScopes, need(c.mode == decoding && c.has("scope")))
+	word(c, "scope", &i.Scope, interruptScopes, need(c.mode == decoding && c.has("scope") || c.tells(i.Scope == ScopeWorkflow)))
 	c.words("actions", &i.Actions, words{required: true, unique: true})
 	timestamp(c, "expiresAt", &i.ExpiresAt, optional)
 	c.text("title", &i.Title, optional)
@@ -173,7 +173,7 @@ func (i *InterruptRequested) fields(c *coder) {
 
 // interruptLane returns the lane of an interrupt, which depends on its scope.
 func interruptLane(c *coder, s Scope) lane {
-	if c.mode == decoding && is(c.take("scope"), string(ScopeWorkflow)) || c.mode == encoding && s == ScopeWorkflow {
+	if c.mode == decoding && is(c.take("scope"), string(ScopeWorkflow)) || c.mode != decoding && s == ScopeWorkflow {
 		return laneWorkflowOnly
 	}
 	return laneRun
@@ -213,7 +213,7 @@ func (i *InterruptResolved) fields(c *coder) {
 	c.id("interruptId", &i.InterruptID, required)
 	c.id("waitId", &i.WaitID, required)
 	c.id("decision", &i.Decision, required)
-	word(c, "scope", &i.Scope, interruptScopes, optional)
+	word(c, "scope", &i.Scope, interruptScopes, need(c.tells(i.Scope == ScopeWorkflow)))
 	c.text("reason", &i.Reason, optional)
 	c.value("actor", &i.Actor, optional)
 	memberDecisions(c, "members", &i.Members)
@@ -223,7 +223,9 @@ func (i *InterruptResolved) fields(c *coder) {
 // cannot read; a host must write each with an id and a decision.
 func memberDecisions(c *coder, name string, p *[]MemberDecision) {
 	if c.writes(name) {
-		c.putDecisions(name, *p)
+		if !c.describes(name, `{"type":"array","items":`+formOf(new(MemberDecision).fields)+`}`, optional) {
+			c.putDecisions(name, *p)
+		}
 		return
 	}
 	value := c.take(name)

@@ -7,8 +7,8 @@
 // control messages. [Decode] reads one record strictly as JSON (UTF-8, no
 // repeated names, bounded size and depth) and leniently as a protocol record:
 // it takes what a careful client can take. [DecodeStrict] takes only what a host
-// may emit, and [Encode] writes only that. One list of fields per type serves
-// all three, so they cannot drift apart.
+// may emit, and [Encode] writes only that; [Schema] says the same as a JSON Schema. One
+// list of fields per type serves all of them, so they cannot drift apart.
 //
 // Values whose form belongs to somebody else (tool arguments, responses, input,
 // state, extension values) are [Raw]: their bytes come out as they went in.

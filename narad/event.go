@@ -124,6 +124,9 @@ func (e *Event) envelope(c *coder, l lane) {
 // source visits what marks a projection and reports whether the event is one. A
 // host must not write one.
 func (e *Event) source(c *coder, n need) bool {
+	if c.describes("sourceEventId", formNever, optional) {
+		return false
+	}
 	c.id("sourceEventId", &e.SourceEventID, optional)
 	if e.SourceEventID == "" {
 		return false
@@ -148,6 +151,7 @@ func (e *Event) projected(c *coder) {
 func (c *coder) group(id *string, sequence *int64, demanded, paired bool) {
 	c.id("workflowId", id, need(demanded))
 	c.count("workflowSequence", sequence, 1, need(demanded))
+	c.together("workflowId", "workflowSequence")
 	if c.err == nil && (paired || c.host()) && (*id == "") != (*sequence == 0) {
 		c.fail("workflowSequence", "workflowId and workflowSequence stand together or not at all")
 	}
@@ -158,6 +162,7 @@ func (e *Event) run(c *coder, n need) {
 	c.id("rootRunId", &e.RootRunID, n)
 	c.id("runId", &e.RunID, n)
 	c.count("sequence", &e.Sequence, 1, n)
+	c.together("rootRunId", "runId", "sequence")
 	if c.err != nil || !c.host() {
 		return
 	}
@@ -192,6 +197,8 @@ func (e *Event) scoped(c *coder, s Scope) {
 		return
 	}
 	switch {
+	case c.mode == schema:
+		c.demand(map[Scope]string{ScopeWorkflow: "workflowId", ScopeRun: "runId"}[s])
 	case s == ScopeWorkflow && e.WorkflowID == "":
 		c.fail("workflowId", "the scope demands it")
 	case s == ScopeRun && e.RunID == "":

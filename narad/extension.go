@@ -19,7 +19,7 @@ func (c *Custom) fields(v *coder) {
 	c.envelope(v, extensionLane(c.Kind))
 	c.extensionScope(v, c.Kind, &c.NodeID)
 	v.id("name", &c.Name, required)
-	if v.err == nil && v.host() && !isCustomName(c.Name) {
+	if !v.describes("name", formName, required) && v.err == nil && v.host() && !isCustomName(c.Name) {
 		v.fail("name", "lower-case letters and digits in parts joined by dots are required")
 	}
 	v.value("value", &c.Value, required)

@@ -142,11 +142,8 @@ func graphEnvelope(c *coder, at, session *string, s *GraphScope) {
 	timestamp(c, "timestamp", at, required)
 	c.id("sessionId", session, required)
 	word(c, "scope", &s.Scope, interruptScopes, required)
-	schema := GraphSchemaVersion
-	c.id("graphSchemaVersion", &schema, required)
-	if schema != GraphSchemaVersion {
-		c.fail("graphSchemaVersion", GraphSchemaVersion+" is required")
-	}
+	version := GraphSchemaVersion
+	word(c, "graphSchemaVersion", &version, []string{GraphSchemaVersion}, required)
 	s.visit(c)
 }
 
@@ -165,6 +162,9 @@ func (s *GraphScope) visit(c *coder) {
 // source visits the cursor of the authority behind the graph.
 func (s *GraphScope) source(c *coder, name, id string, demanded bool) {
 	if c.writes(name) {
+		if c.describes(name, formOfSource(id), required) {
+			return
+		}
 		s.sameScope(c, name, id)
 		inner := c.object(name, nil)
 		inner.id(id, &s.SourceID, optional)
@@ -212,6 +212,9 @@ func (c *coder) values(name string, p *[]Raw) {
 		return
 	}
 	c.writes(name)
+	if c.describes(name, `{"type":"array"}`, required) {
+		return
+	}
 	c.put(name)
 	c.free = true
 	c.out = append(c.out, '[')

@@ -106,6 +106,10 @@ func (c *coder) location(name string) []string {
 // patch visits a member that is a patch. A client only sees that it is an array,
 // since it may have nothing to apply it to; a host must write a sound one.
 func (c *coder) patch(name string, p *Raw, n need) {
+	if c.mode == schema {
+		c.describes(name, formPatch, n)
+		return
+	}
 	c.value(name, p, n)
 	if c.err != nil || *p == nil {
 		return

@@ -47,7 +47,7 @@ func (s *StateDelta) fields(c *coder) {
 
 // next demands of a host that a delta leads to the next revision.
 func next(c *coder, base, revision int64) {
-	if c.err == nil && c.host() && revision != base+1 {
+	if c.err == nil && c.host() && c.mode != schema && revision != base+1 {
 		c.fail("revision", "baseRevision + 1 is required")
 	}
 }
@@ -91,10 +91,10 @@ func (v *ViewOpened) fields(c *coder) {
 
 // asideUpdate checks the fields of an update in a view's other events.
 func asideUpdate(c *coder) {
-	c.aside("operation", oneOf(operations), func(value string) bool {
+	c.aside("operation", oneOf(operations), formOfWord("", operations), func(value string) bool {
 		return is(value, string(OperationReplace)) || is(value, string(OperationPatch))
 	})
-	c.aside("patch", "an array of operations is required", func(value string) bool {
+	c.aside("patch", "an array of operations is required", formPatch, func(value string) bool {
 		_, err := parsePatch(value, "", true)
 		return err == nil
 	})

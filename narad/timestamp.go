@@ -10,6 +10,10 @@ import (
 // takes the other forms that a public client is known to take, since nothing
 // depends on a timestamp.
 func timestamp(c *coder, name string, p *string, n need) {
+	if c.mode == schema {
+		c.describes(name, formTime, n)
+		return
+	}
 	c.id(name, p, n)
 	if c.err != nil || *p == "" {
 		return

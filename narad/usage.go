@@ -21,7 +21,7 @@ type Usage struct {
 // numbers; a host must not write them.
 func usage(c *coder, name string, p **Usage) {
 	if c.writes(name) {
-		if *p == nil || (*p).empty() {
+		if c.describes(name, formOf(new(Usage).fields), optional) || *p == nil || (*p).empty() {
 			return
 		}
 		inner := c.object(name, (*p).Extra)
@@ -85,6 +85,9 @@ func (c *coder) index2(name string, p **int64) {
 func (c *coder) number(name string, p **float64) {
 	const rule = "a finite number is required"
 	if c.writes(name) {
+		if c.describes(name, `{"type":"number"}`, optional) {
+			return
+		}
 		if *p == nil {
 			return
 		}

@@ -78,7 +78,7 @@ var cursorFields = map[Scope][2]string{
 // cursor visits an optional cursor. A client goes on without one it cannot read.
 func cursor(c *coder, name string, p **Cursor) {
 	if c.writes(name) {
-		if *p == nil {
+		if c.describes(name, formCursor, optional) || *p == nil {
 			return
 		}
 		inner := c.object(name, (*p).Extra)

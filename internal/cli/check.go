@@ -16,7 +16,8 @@ import (
 )
 
 type naradCommands struct {
-	Check checkCommand `cmd:"" help:"Judge a trace of Narad records, one JSON record a line."`
+	Check  checkCommand  `cmd:"" help:"Judge a trace of Narad records, one JSON record a line."`
+	Schema schemaCommand `cmd:"" help:"Print the JSON Schema of Narad records."`
 }
 
 type checkCommand struct {
