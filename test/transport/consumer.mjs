@@ -15,7 +15,7 @@ const fatal = new Set(['invalid_frame', 'unauthorized', 'frame_id_mismatch', 'pe
 const delay = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
 // A reducer: the order of facts, the states of runs and the texts of messages.
-const seen = { last: 0, applied: 0, repeated: 0, runs: {}, texts: {}, subscriptions: 0, mostBuffered: 0 };
+const seen = { last: 0, applied: 0, repeated: 0, runs: {}, texts: {}, tools: {}, subscriptions: 0, failures: 0, mostBuffered: 0 };
 
 function apply(record) {
   const n = record.sessionSequence;
@@ -29,6 +29,7 @@ function apply(record) {
   seen.applied++;
   if (record.type === 'run.started') seen.runs[record.runId] = 'running';
   if (/^run\.(finished|error|cancelled)$/.test(record.type)) seen.runs[record.runId] = record.type;
+  if (record.type === 'tool.call.finished') seen.tools[record.toolCallId] = record.outcome;
   if (record.type === 'message.text.delta') seen.texts[record.messageId] = (seen.texts[record.messageId] ?? '') + record.delta;
   return true;
 }
@@ -76,8 +77,12 @@ async function consume(after, subscribed) {
       if (fatal.has(error.code)) throw error;
     }
     phase = 'backfilling';
-    await backfill();
-    drain();
+    try {
+      await backfill();
+      drain();
+    } catch {
+      seen.failures++; // the host is away: what is missing comes with the next catching up
+    }
     phase = 'live';
     if (over()) return;
     await delay(250);

@@ -49,50 +49,16 @@ steps:
 // TestTransport follows a run through a proxy that makes history slow and breaks the
 // first stream, and demands that every fact came once and nothing ran over (R45).
 func TestTransport(t *testing.T) {
-	node, err := exec.LookPath("node")
-	if err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal("node is missing, and CI runs this test")
-		}
-		t.Skip("node is not on this machine")
-	}
+	node := nodeOf(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 4*patience)
 	defer cancel()
-	s := newStage(t, ctx)
+	s := newStage(t, ctx, script)
 	s.awaitOpen("while history is read")
 	front := httptest.NewServer(s.proxy())
 	t.Cleanup(front.Close)
 
-	cmd := exec.CommandContext(ctx, node, "consumer.mjs", example, front.URL+client.Prefix, s.session)
-	cmd.Env = append(os.Environ(), "MAHATI_TOKEN="+s.token)
-	var out, said bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &said
-	if err := cmd.Run(); err != nil {
-		t.Fatalf("node: %v\n%s\n%s", err, said.String(), out.String())
-	}
-	var seen struct {
-		Last, Applied int64
-		Runs, Texts   map[string]string
-		Subscriptions int
-		MostBuffered  int
-	}
-	if err := json.Unmarshal(out.Bytes(), &seen); err != nil {
-		t.Fatalf("node printed %s: %v", out.String(), err)
-	}
-	want := s.state()
-	if seen.Last != want.Last() || seen.Applied != want.Last() {
-		t.Errorf("got %d facts up to %d, want each of %d once", seen.Applied, seen.Last, want.Last())
-	}
-	for id, run := range want.Snapshot().Runs {
-		if seen.Runs[id] != "run."+string(run.State) {
-			t.Errorf("run %s: got %q, want run.%s", id, seen.Runs[id], run.State)
-		}
-	}
-	for _, m := range want.Snapshot().Messages {
-		if m.Role == "assistant" && seen.Texts[m.MessageID] != m.Content {
-			t.Errorf("message %s: got %q, want %q", m.MessageID, seen.Texts[m.MessageID], m.Content)
-		}
-	}
+	seen := s.consume(node, front.URL)
+	s.compare(seen)
 	if grown := s.grown.Load(); grown <= 256 {
 		t.Errorf("%d facts came while history was read; they fit into the client's places, so this shows nothing", grown)
 	}
@@ -103,6 +69,69 @@ func TestTransport(t *testing.T) {
 		seen.Applied, s.grown.Load(), seen.MostBuffered, seen.Subscriptions)
 }
 
+func nodeOf(t *testing.T) string {
+	t.Helper()
+	node, err := exec.LookPath("node")
+	if err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatal("node is missing, and CI runs this test")
+		}
+		t.Skip("node is not on this machine")
+	}
+	return node
+}
+
+// seen is what the consumer tells of a session.
+type seen struct {
+	Last, Applied      int64
+	Runs, Texts, Tools map[string]string
+	Subscriptions      int
+	Failures           int
+	Repeated           int
+	MostBuffered       int
+}
+
+// consume follows the session with Node to the end of its runs.
+func (s *stage) consume(node, front string) seen {
+	s.t.Helper()
+	cmd := exec.CommandContext(s.ctx, node, "consumer.mjs", example, front+client.Prefix, s.session)
+	cmd.Env = append(os.Environ(), "MAHATI_TOKEN="+s.token)
+	var out, said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &said
+	if err := cmd.Run(); err != nil {
+		s.t.Fatalf("node: %v\n%s\n%s", err, said.String(), out.String())
+	}
+	var told seen
+	if err := json.Unmarshal(out.Bytes(), &told); err != nil {
+		s.t.Fatalf("node printed %s: %v", out.String(), err)
+	}
+	return told
+}
+
+// compare demands that the consumer has seen what the Go client does, each fact once.
+func (s *stage) compare(seen seen) {
+	s.t.Helper()
+	want := s.state()
+	if seen.Last != want.Last() || seen.Applied != want.Last() {
+		s.t.Errorf("got %d facts up to %d, want each of %d once", seen.Applied, seen.Last, want.Last())
+	}
+	for id, run := range want.Snapshot().Runs {
+		if seen.Runs[id] != "run."+string(run.State) {
+			s.t.Errorf("run %s: got %q, want run.%s", id, seen.Runs[id], run.State)
+		}
+	}
+	for _, m := range want.Snapshot().Messages {
+		if m.Role == "assistant" && seen.Texts[m.MessageID] != m.Content {
+			s.t.Errorf("message %s: got %q, want %q", m.MessageID, seen.Texts[m.MessageID], m.Content)
+		}
+	}
+	for id, tool := range want.Snapshot().Tools {
+		if seen.Tools[id] != string(tool.Outcome) {
+			s.t.Errorf("tool call %s: got %q, want %q", id, seen.Tools[id], tool.Outcome)
+		}
+	}
+}
+
 // stage is a host with a session in which the script plays.
 type stage struct {
 	t       *testing.T
@@ -111,50 +140,72 @@ type stage struct {
 	token   string
 	client  *client.Client
 	session string
+	dir     string
+	listen  string // the address of the host, the same after a restart
+	daemon  *daemon.Daemon
 
 	reads, streams, grown, broken atomic.Int64
 	deciding                      sync.WaitGroup
 }
 
-func newStage(t *testing.T, ctx context.Context) *stage {
+func newStage(t *testing.T, ctx context.Context, script string) *stage {
 	t.Helper()
-	dir := t.TempDir()
-	must := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+	s := &stage{t: t, ctx: ctx, dir: t.TempDir(), listen: "127.0.0.1:0"}
+	s.must(os.WriteFile(filepath.Join(s.dir, "agent.yaml"), []byte(script), 0o600))
+	s.must(s.start())
+	t.Cleanup(s.stop)
+	secret, err := access.ReadFirst(s.daemon.Home())
+	s.must(err)
+	s.token = secret.Reveal()
+	s.target, err = url.Parse(s.daemon.URL())
+	s.must(err)
+	s.listen = s.target.Host
+	s.client, err = client.New(s.daemon.URL(), client.Options{Token: client.Token(s.token)})
+	s.must(err)
+	t.Cleanup(func() { s.deciding.Wait(); s.client.Close() })
+	s.session = s.say("go")
+	return s
+}
+
+func (s *stage) must(err error) {
+	s.t.Helper()
+	if err != nil {
+		s.t.Fatal(err)
 	}
-	must(os.WriteFile(filepath.Join(dir, "agent.yaml"), []byte(script), 0o600))
+}
+
+// say begins a run in a session of its own.
+func (s *stage) say(prompt string) (session string) {
+	s.t.Helper()
+	created, _, err := s.client.CreateSession(s.ctx, client.NewSession{CWD: s.dir, ClientExecutorID: "desk"})
+	s.must(err)
+	_, err = s.client.Message(s.ctx, client.Message{SessionID: created.SessionID, Content: prompt})
+	s.must(err)
+	return created.SessionID
+}
+
+// start starts the host on its home.
+func (s *stage) start() error {
 	settings := map[string]string{
-		"HOME": dir, "MAHATI_LISTEN": "127.0.0.1:0", "MAHATI_STORAGE_RESERVE": "64MiB", "MAHATI_WORKSPACES_ROOTS": dir,
+		"HOME": s.dir, "MAHATI_LISTEN": s.listen, "MAHATI_STORAGE_RESERVE": "64MiB", "MAHATI_WORKSPACES_ROOTS": s.dir,
 		"MAHATI_STREAMS_HEARTBEAT": "1s",
 	}
-	cfg, err := config.Load(filepath.Join(dir, "home"), func(name string) string { return settings[name] })
-	must(err)
-	must(cfg.AddAgent("script", config.Agent{Kind: config.KindScript, File: filepath.Join(dir, "agent.yaml")}))
+	cfg, err := config.Load(filepath.Join(s.dir, "home"), func(name string) string { return settings[name] })
+	if err != nil {
+		return err
+	}
+	if err := cfg.AddAgent("script", config.Agent{Kind: config.KindScript, File: filepath.Join(s.dir, "agent.yaml")}); err != nil {
+		return err
+	}
 	cfg.Agents.Default = "script"
-	d, err := daemon.Start(ctx, cfg, daemon.Options{})
-	must(err)
-	t.Cleanup(func() {
-		if err := d.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	secret, err := access.ReadFirst(d.Home())
-	must(err)
-	s := &stage{t: t, ctx: ctx, token: secret.Reveal()}
-	s.target, err = url.Parse(d.URL())
-	must(err)
-	s.client, err = client.New(d.URL(), client.Options{Token: client.Token(s.token)})
-	must(err)
-	t.Cleanup(func() { s.deciding.Wait(); s.client.Close() })
-	created, _, err := s.client.CreateSession(ctx, client.NewSession{CWD: dir})
-	must(err)
-	s.session = created.SessionID
-	_, err = s.client.Message(ctx, client.Message{SessionID: s.session, Content: "go"})
-	must(err)
-	return s
+	s.daemon, err = daemon.Start(s.ctx, cfg, daemon.Options{})
+	return err
+}
+
+func (s *stage) stop() {
+	if err := s.daemon.Close(); err != nil {
+		s.t.Error(err)
+	}
 }
 
 // awaitOpen waits until the script asks this, and returns the interrupt.
