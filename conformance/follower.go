@@ -38,6 +38,9 @@ func (p *probe) follow(path string, header map[string]string) *follower {
 	p.ends = append(p.ends, f.close)
 	if response.StatusCode != http.StatusOK {
 		body, _ := io.ReadAll(io.LimitReader(response.Body, 4096))
+		if code := text(body, "code"); code == "not_offered" {
+			p.skipf("the host does not offer this: %s", f.asked)
+		}
 		p.failf("%s answers %d %s, want a stream", f.asked, response.StatusCode, body)
 	}
 	kind, _, _ := strings.Cut(response.Header.Get("Content-Type"), ";")
