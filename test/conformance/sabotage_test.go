@@ -619,7 +619,9 @@ func extras(kind string, change func(frame string) []string) func() spoiler {
 	}
 }
 
-func withID(frame string) []string { return []string{"id: 7\n" + frame[strings.Index(frame, "data:"):]} }
+func withID(frame string) []string {
+	return []string{"id: 7\n" + frame[strings.Index(frame, "data:"):]}
+}
 
 // ahead gives a watch event a revision that nothing has.
 func ahead(frame string) []string {
