@@ -582,7 +582,7 @@ var sabotages = []sabotage{
 		}}
 	}},
 	{"messages.redact", "still shown", "shows the redacted", says("/messages", "[gone]", "conformance: speak")},
-	{"messages.stream", "the transcript instead of the facts", "differs from history", sessionFrames(1, never)},
+	{"messages.stream", "the transcript instead of the facts", "differs from history", sessionFrames(2, never)},
 	{"messages.stream", "a transcript with an id", "has the id", extras("messages.snapshot", withID)},
 	{"graph.stream", "a delta dropped", "graph.delta is", extras("graph.delta", never)},
 	{"graph.stream", "a snapshot with an id", "has the id", extras("graph.snapshot", withID)},
