@@ -14,7 +14,7 @@ import (
 	"github.com/mahati-host/mahati/conformance"
 )
 
-type conformanceCommand struct {
+type conformCommand struct {
 	Token     string   `placeholder:"TOKEN" help:"Access token that may do everything. Otherwise MAHATI_TOKEN."`
 	TokenFile string   `placeholder:"FILE" help:"File that holds the token."`
 	Agent     string   `placeholder:"NAME" help:"Agent that does what the checks ask for. Without it they are skipped."`
@@ -26,7 +26,7 @@ type conformanceCommand struct {
 	URL       string   `arg:"" optional:"" name:"url" help:"Address of the host."`
 }
 
-func (conformanceCommand) Help() string {
+func (conformCommand) Help() string {
 	return `Checks from outside whether a host keeps to narad/v1, and prints what it found of each demand. It makes
 sessions of its own and deletes them at the end. The exit code is 0 when nothing failed, 1 when something did,
 and 2 when the command was called wrongly or no host answers.
@@ -36,7 +36,7 @@ Example: mahati conformance --script > agent.yaml   # then configure it, and giv
 }
 
 // Run performs the command.
-func (c conformanceCommand) Run(ctx context.Context, a *app) error {
+func (c conformCommand) Run(ctx context.Context, a *app) error {
 	if c.Script {
 		_, err := fmt.Fprint(a.Stdout, conformance.Agent)
 		return err
@@ -66,7 +66,7 @@ func (c conformanceCommand) Run(ctx context.Context, a *app) error {
 	return nil
 }
 
-func (c conformanceCommand) token(a *app) (string, error) {
+func (c conformCommand) token(a *app) (string, error) {
 	if c.TokenFile != "" {
 		text, err := os.ReadFile(c.TokenFile)
 		if err != nil {
@@ -83,7 +83,7 @@ func (c conformanceCommand) token(a *app) (string, error) {
 	return "", usage("--token, --token-file or MAHATI_TOKEN", "a token is required")
 }
 
-func (c conformanceCommand) print(a *app, r conformance.Report) error {
+func (c conformCommand) print(a *app, r conformance.Report) error {
 	if c.JSON {
 		return json.MarshalWrite(a.out, r, jsontext.WithIndent("  "))
 	}
