@@ -23,26 +23,25 @@ type Process struct {
 
 // commands is the grammar.
 type commands struct {
-	Serve       serveCommand       `cmd:"" group:"host" help:"Run the host."`
-	Verify      verifyCommand      `cmd:"" group:"host" help:"Check the store of a home that no host uses."`
-	Token       tokenCommands      `cmd:"" group:"host" help:"Make, list and revoke access tokens."`
-	Config      configCommands     `cmd:"" group:"host" help:"Check the configuration, or print a documented one."`
-	Run         runCommand         `cmd:"" group:"session" help:"Create a session, send it a prompt and follow it."`
-	Attach      attachCommand      `cmd:"" group:"session" help:"Follow a session from where you left it."`
-	Ls          lsCommand          `cmd:"" group:"session" help:"List sessions."`
-	Show        showCommand        `cmd:"" group:"session" help:"Show what happened in a session, and who decided it."`
-	Send        sendCommand        `cmd:"" group:"session" help:"Send a message to a session."`
-	Stop        stopCommand        `cmd:"" group:"session" help:"Stop the active run of a session."`
-	Workflow    workflowCommands   `cmd:"" group:"session" help:"Run a workflow, or check its file."`
-	Inbox       inboxCommand       `cmd:"" group:"session" help:"List what waits for a decision, in all sessions."`
-	Resolve     resolveCommand     `cmd:"" group:"session" help:"Decide what waits for a decision."`
-	Export      exportCommand      `cmd:"" group:"session" help:"Write the facts of a session as JSON lines."`
-	Executor    executorCommand    `cmd:"" group:"other" help:"Run tools for a host elsewhere on this machine."`
-	Demo        demoCommand        `cmd:"" group:"other" help:"Show the main job live, without key or network."`
-	Narad       naradCommands      `cmd:"" group:"other" help:"Tools for the Narad protocol."`
-	Conform     conformCommand     `cmd:"" name:"conformance" group:"other" help:"Check a host against narad/v1, from outside."`
-	Conformance conformanceCommand `cmd:"" group:"other" help:"Check a host against narad/v1, from outside."`
-	Version     versionCommand     `cmd:"" group:"other" help:"Print the version."`
+	Serve    serveCommand     `cmd:"" group:"host" help:"Run the host."`
+	Verify   verifyCommand    `cmd:"" group:"host" help:"Check the store of a home that no host uses."`
+	Token    tokenCommands    `cmd:"" group:"host" help:"Make, list and revoke access tokens."`
+	Config   configCommands   `cmd:"" group:"host" help:"Check the configuration, or print a documented one."`
+	Run      runCommand       `cmd:"" group:"session" help:"Create a session, send it a prompt and follow it."`
+	Attach   attachCommand    `cmd:"" group:"session" help:"Follow a session from where you left it."`
+	Ls       lsCommand        `cmd:"" group:"session" help:"List sessions."`
+	Show     showCommand      `cmd:"" group:"session" help:"Show what happened in a session, and who decided it."`
+	Send     sendCommand      `cmd:"" group:"session" help:"Send a message to a session."`
+	Stop     stopCommand      `cmd:"" group:"session" help:"Stop the active run of a session."`
+	Workflow workflowCommands `cmd:"" group:"session" help:"Run a workflow, or check its file."`
+	Inbox    inboxCommand     `cmd:"" group:"session" help:"List what waits for a decision, in all sessions."`
+	Resolve  resolveCommand   `cmd:"" group:"session" help:"Decide what waits for a decision."`
+	Export   exportCommand    `cmd:"" group:"session" help:"Write the facts of a session as JSON lines."`
+	Executor executorCommand  `cmd:"" group:"other" help:"Run tools for a host elsewhere on this machine."`
+	Demo     demoCommand      `cmd:"" group:"other" help:"Show the main job live, without key or network."`
+	Narad    naradCommands    `cmd:"" group:"other" help:"Tools for the Narad protocol."`
+	Conform  conformCommand   `cmd:"" name:"conformance" group:"other" help:"Check a host against narad/v1, from outside."`
+	Version  versionCommand   `cmd:"" group:"other" help:"Print the version."`
 }
 
 const description = `A durable host for agent sessions.
