@@ -223,7 +223,7 @@ func (i *InterruptResolved) fields(c *coder) {
 // cannot read; a host must write each with an id and a decision.
 func memberDecisions(c *coder, name string, p *[]MemberDecision) {
 	if c.writes(name) {
-		if !c.describes(name, `{"type":"array","items":`+formOf(new(MemberDecision).fields)+`}`, optional) {
+		if !c.describes(name, formMembers, optional) {
 			c.putDecisions(name, *p)
 		}
 		return

@@ -91,6 +91,8 @@ type GraphScope struct {
 // GraphSchemaVersion names the form of the nodes and edges.
 const GraphSchemaVersion = "narad.graph/v1"
 
+var graphVersions = []string{GraphSchemaVersion}
+
 // GraphSnapshot is a whole graph (§9.7).
 type GraphSnapshot struct {
 	Timestamp string
@@ -143,7 +145,7 @@ func graphEnvelope(c *coder, at, session *string, s *GraphScope) {
 	c.id("sessionId", session, required)
 	word(c, "scope", &s.Scope, interruptScopes, required)
 	version := GraphSchemaVersion
-	word(c, "graphSchemaVersion", &version, []string{GraphSchemaVersion}, required)
+	word(c, "graphSchemaVersion", &version, graphVersions, required)
 	s.visit(c)
 }
 
@@ -162,7 +164,8 @@ func (s *GraphScope) visit(c *coder) {
 // source visits the cursor of the authority behind the graph.
 func (s *GraphScope) source(c *coder, name, id string, demanded bool) {
 	if c.writes(name) {
-		if c.describes(name, formOfSource(id), required) {
+		if c.mode == schema {
+			c.describes(name, formOfSource(id), required)
 			return
 		}
 		s.sameScope(c, name, id)

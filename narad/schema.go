@@ -27,6 +27,10 @@ const (
 	formIndex  = `{"$ref":"#/$defs/index"}`
 	formPatch  = `{"$ref":"#/$defs/patch"}`
 	formCursor = `{"$ref":"#/$defs/cursor"}`
+	formUsage  = `{"$ref":"#/$defs/usage"}`
+
+	formMembers   = `{"type":"array","items":{"$ref":"#/$defs/member"}}`
+	formOperation = `{"$ref":"#/$defs/operation"}`
 )
 
 // formOfCount returns the form of an integer of at least least, which is 0 or 1.
@@ -247,6 +251,9 @@ func sharedForms() string {
 		`"time":{"type":"string","format":"date-time","pattern":"^[0-9]{4}-[0-9]{2}-[0-9]{2}T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\\.[0-9]+)?(Z|[+-]00:00)$"}`,
 		`"cursor":{"oneOf":[` + strings.Join(cursors, ",") + "]}",
 		`"location":` + location,
+		`"usage":` + formOf(new(Usage).fields),
+		`"member":` + formOf(new(MemberDecision).fields),
+		`"operation":` + formOfWord("", operations),
 		`"patch":{"type":"array","minItems":1,"items":{"type":"object","required":["op","path"],"properties":{"op":` + formOfWord("", ops) +
 			`,"path":{"$ref":"#/$defs/location"},"from":{"$ref":"#/$defs/location"}},"allOf":[` +
 			with + `"add","replace","test"]}}},"then":{"required":["value"]}},` +

@@ -91,7 +91,7 @@ func (v *ViewOpened) fields(c *coder) {
 
 // asideUpdate checks the fields of an update in a view's other events.
 func asideUpdate(c *coder) {
-	c.aside("operation", oneOf(operations), formOfWord("", operations), func(value string) bool {
+	c.aside("operation", oneOf(operations), formOperation, func(value string) bool {
 		return is(value, string(OperationReplace)) || is(value, string(OperationPatch))
 	})
 	c.aside("patch", "an array of operations is required", formPatch, func(value string) bool {

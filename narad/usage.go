@@ -21,7 +21,7 @@ type Usage struct {
 // numbers; a host must not write them.
 func usage(c *coder, name string, p **Usage) {
 	if c.writes(name) {
-		if c.describes(name, formOf(new(Usage).fields), optional) || *p == nil || (*p).empty() {
+		if c.describes(name, formUsage, optional) || *p == nil || (*p).empty() {
 			return
 		}
 		inner := c.object(name, (*p).Extra)

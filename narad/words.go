@@ -9,7 +9,8 @@ import (
 // words visits an array of non-empty strings.
 func (c *coder) words(name string, p *[]string, r words) {
 	if c.writes(name) {
-		if c.describes(name, r.form(), need(r.required)) {
+		if c.mode == schema {
+			c.describes(name, r.form(), need(r.required))
 			return
 		}
 		if *p == nil && !r.required {

@@ -8,9 +8,6 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/mahati-host/mahati/conformance"
 )
 
@@ -21,7 +18,7 @@ type conformCommand struct {
 	Executor  string   `placeholder:"ID" help:"Executor id to attach, which nobody else uses now. Without it client execution is skipped."`
 	CWD       string   `name:"cwd" placeholder:"DIR" help:"Directory of the sessions that are made, if the host wants one."`
 	Only      []string `placeholder:"a,b" help:"Only the checks whose names begin so."`
-	JSON      bool     `name:"json" help:"Print the report as JSON."`
+	JSON      bool     `name:"json" help:"Print one JSON object for each check, and the counts as the last."`
 	Script    bool     `help:"Print the script that makes Mahati's scripted agent such an agent, and end."`
 	URL       string   `arg:"" optional:"" name:"url" help:"Address of the host."`
 }
@@ -85,7 +82,7 @@ func (c conformCommand) token(a *app) (string, error) {
 
 func (c conformCommand) print(a *app, r conformance.Report) error {
 	if c.JSON {
-		return json.MarshalWrite(a.out, r, jsontext.WithIndent("  "))
+		return c.printLines(a, r)
 	}
 	table := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
 	for _, result := range r.Results {
@@ -103,4 +100,21 @@ func (c conformCommand) print(a *app, r conformance.Report) error {
 	_, err := fmt.Fprintf(a.out, "%s: %d passed, %d failed, %d skipped\n", oneLine(r.URL),
 		r.Count(conformance.Pass), r.Count(conformance.Fail), r.Count(conformance.Skip))
 	return err
+}
+
+// conformanceCounts is the last line for programs.
+type conformanceCounts struct {
+	URL  string `json:"url"`
+	Pass int    `json:"pass"`
+	Fail int    `json:"fail"`
+	Skip int    `json:"skip"`
+}
+
+func (c conformCommand) printLines(a *app, r conformance.Report) error {
+	for _, result := range r.Results {
+		if err := a.printJSON(result); err != nil {
+			return err
+		}
+	}
+	return a.printJSON(conformanceCounts{r.URL, r.Count(conformance.Pass), r.Count(conformance.Fail), r.Count(conformance.Skip)})
 }

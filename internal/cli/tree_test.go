@@ -107,6 +107,7 @@ var plainOnly = map[string]string{
 	"demo":           "it is for eyes",
 	"export":         "it prints JSON lines anyway",
 	"config example": "it prints a file",
+	"narad schema":   "it prints a file",
 }
 
 // TestEveryCommandSpeaksJSON: scripts get JSON lines of each command, which
