@@ -12,6 +12,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/mahati-host/mahati/narad"
+	"github.com/mahati-host/mahati/narad/graph"
 	"github.com/mahati-host/mahati/narad/session"
 )
 
@@ -47,7 +48,21 @@ func newPlayer(t *testing.T, trace Trace, strict bool) *player {
 		}
 		o.Without |= profile
 	}
+	o.Graphs = graph.NewView(trace.session(), graph.ViewOptions{Strict: strict})
 	return &player{narad.Decoder{Strict: strict, Without: o.Without}, session.New(o)}
+}
+
+// session is the session of a trace: that of its first record where no other is named.
+func (t Trace) session() string {
+	if t.SessionID != "" {
+		return t.SessionID
+	}
+	for _, s := range t.Steps {
+		if id, ok := narad.Raw(s.Record).Field("sessionId").IsString(); ok {
+			return id
+		}
+	}
+	return ""
 }
 
 func play(t *testing.T, trace Trace, strict bool) {
