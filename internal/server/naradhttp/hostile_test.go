@@ -122,6 +122,10 @@ var (
 		{"POST", "/commands/redact", `{"sessionId":"SESSION","messageId":"none","reason":"x"}`, nil, false},
 		{"POST", "/commands/resolve-interrupt", `{"interruptId":"INTERRUPT","decision":"not-offered"}`, decides, false},
 		{"POST", "/commands/start-workflow", `{"sessionId":"SESSION","definition":{}}`, drive, false},
+		{"POST", "/executors/desk/attach", "", []access.Role{access.Execute}, false},
+		{"GET", "/executors/desk/stream", "", []access.Role{access.Execute}, false},
+		{"POST", "/executors/desk/controls", `{"type":"client.heartbeat","protocolVersion":"narad/v1","clientExecutorId":"desk","leaseId":"mxl_guess"}`, []access.Role{access.Execute}, false},
+		{"POST", "/executors/other/attach", "", nil, false},
 	}
 )
 
@@ -136,7 +140,11 @@ func TestEveryRouteTakesItsRole(t *testing.T) {
 		names := strings.NewReplacer("SESSION", "s1", "INTERRUPT", r.opened()[0])
 		for _, role := range access.Roles() {
 			for _, workspaces := range [][]string{nil, {"w1"}, {"w2"}} {
-				r.token = r.newToken(fmt.Sprint(role, workspaces), access.Grant{Roles: []access.Role{role}, Workspaces: workspaces})
+				grant := access.Grant{Roles: []access.Role{role}, Workspaces: workspaces}
+				if role == access.Execute {
+					grant.Executors = []string{"desk"}
+				}
+				r.token = r.newToken(fmt.Sprint(role, workspaces), grant)
 				for _, p := range permissions {
 					want := 0
 					switch elsewhere := !p.anywhere && slices.Equal(workspaces, []string{"w2"}); {
@@ -144,6 +152,12 @@ func TestEveryRouteTakesItsRole(t *testing.T) {
 						want = 404
 					case elsewhere, role != access.Admin && !slices.Contains(p.roles, role):
 						want = 403
+					}
+					if strings.HasPrefix(p.path, "/executors/") { // they are of no workspace
+						want = 403
+						if slices.Contains(p.roles, role) || role == access.Admin && workspaces == nil {
+							want = 0
+						}
 					}
 					r.wantAllowed(p, want, fmt.Sprint(role, " in ", workspaces), names)
 				}
@@ -172,7 +186,7 @@ func (r *rig) wantAllowed(p permission, want int, who string, names *strings.Rep
 	got := r.send(q)
 	word := map[int]string{403: "forbidden", 404: "not_found"}[want]
 	switch {
-	case want == 0 && (got.status == 403 || got.status == 401 || got.status >= 500 && got.status != 501):
+	case want == 0 && (got.status == 403 && got.field("code") != "wrong_lease" || got.status == 401 || got.status >= 500 && got.status != 501):
 		r.t.Errorf("%s: got %s, want it allowed", who, got)
 	case want != 0 && (got.status != want || p.method != http.MethodHead && got.field("status")+got.field("code") != word):
 		r.t.Errorf("%s: got %s, want %d %s", who, got, want, word)
