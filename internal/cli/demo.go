@@ -16,6 +16,15 @@ import (
 	"github.com/mahati-host/mahati/narad/client"
 )
 
+type demoCommands struct {
+	Session  demoCommand         `cmd:"" default:"withargs" help:"A session over a disconnect and a kill of the host. This is shown when nothing is named."`
+	Executor demoExecutorCommand `cmd:"" help:"A tool on another machine, over kills of both sides."`
+}
+
+func (demoCommands) Help() string {
+	return "Example: mahati demo --yes\nExample: mahati demo executor --yes"
+}
+
 type demoCommand struct {
 	Home string `placeholder:"DIR" help:"Keep everything in this directory, which must be new or empty. Otherwise a temporary one."`
 	Yes  bool   `help:"Approve what is asked, and ask nobody."`
@@ -26,7 +35,8 @@ func (demoCommand) Help() string {
 kills the host with kill -9 in the middle and starts it again, and then checks that nothing was lost,
 doubled or left behind. The exit code is 1 when a check fails.
 
-Example: mahati demo --yes`
+Example: mahati demo --yes
+Example: mahati demo session --yes --home kept`
 }
 
 //go:embed demo.yaml
@@ -93,11 +103,11 @@ func (s *stage) work() string       { return filepath.Join(s.home, "work") }
 func (s *stage) scriptFile() string { return filepath.Join(s.home, "demo.yaml") }
 
 // set makes what the host needs.
-func (s *stage) set(p demoPace) error {
+func (s *stage) set(script string) error {
 	if err := os.MkdirAll(s.work(), 0o700); err != nil {
 		return fmt.Errorf("make a directory to work in: %w", err)
 	}
-	if err := os.WriteFile(s.scriptFile(), []byte(p.script()), 0o600); err != nil {
+	if err := os.WriteFile(s.scriptFile(), []byte(script), 0o600); err != nil {
 		return fmt.Errorf("write the script: %w", err)
 	}
 	s.address = "127.0.0.1:0"
@@ -166,8 +176,10 @@ type demo struct {
 	seen    []narad.Raw // the facts that the client was shown, in their order
 	left    client.Position
 	ended   narad.Authority
-	asked   string // the interrupt that was open when the host was killed
-	kept    bool   // ... and open when it was back
+	// executor is that of the session, "" for none.
+	executor string
+	asked    string // the interrupt that was open when the host was killed
+	kept     bool   // ... and open when it was back
 }
 
 // say tells what the demo does, apart from what the session tells.
@@ -180,7 +192,7 @@ const demoPrompt = "Mend the report: its test fails in some time zones."
 
 // perform plays the three acts.
 func (d *demo) perform(ctx context.Context) error {
-	if err := d.begin(ctx); err != nil {
+	if err := d.begin(ctx, shownPace.script(), demoPrompt); err != nil {
 		return err
 	}
 	defer d.client.Close()
@@ -191,8 +203,8 @@ func (d *demo) perform(ctx context.Context) error {
 }
 
 // begin starts the host and the session.
-func (d *demo) begin(ctx context.Context) error {
-	if err := d.set(shownPace); err != nil {
+func (d *demo) begin(ctx context.Context, script, prompt string) error {
+	if err := d.set(script); err != nil {
 		return err
 	}
 	if err := d.start(); err != nil {
@@ -203,12 +215,12 @@ func (d *demo) begin(ctx context.Context) error {
 	if d.client, err = d.connect(); err != nil {
 		return err
 	}
-	created, _, err := d.client.CreateSession(ctx, client.NewSession{CWD: d.work(), Title: "Demo"})
+	created, _, err := d.client.CreateSession(ctx, client.NewSession{CWD: d.work(), Title: "Demo", ClientExecutorID: d.executor})
 	if err != nil {
 		return err
 	}
 	d.session = created.SessionID
-	sent, err := d.client.Message(ctx, client.Message{SessionID: d.session, Content: demoPrompt})
+	sent, err := d.client.Message(ctx, client.Message{SessionID: d.session, Content: prompt})
 	d.run = sent.RunID
 	return err
 }

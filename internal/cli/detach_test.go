@@ -18,7 +18,7 @@ import (
 // the run goes on.
 func TestCtrlC(t *testing.T) {
 	s := &stage{home: t.TempDir()}
-	if err := s.set(demoPace{text: killedPace.text, work: 5 * killedPace.work}); err != nil {
+	if err := s.set(demoPace{text: killedPace.text, work: 5 * killedPace.work}.script()); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.start(); err != nil {

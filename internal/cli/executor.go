@@ -26,6 +26,8 @@ type executorCommand struct {
 	Ledger   string   `placeholder:"FILE" help:"Where it is kept which calls were accepted, so that none runs twice. Otherwise executor-NAME.jsonl in the home."`
 	Parallel int      `default:"8" help:"Calls that run at once."`
 	JSON     bool     `name:"json" help:"Tell what happens as JSON lines."`
+
+	WithParent bool `hidden:"" help:"End when standard input ends."`
 }
 
 func (executorCommand) Help() string {
@@ -65,6 +67,11 @@ func (c executorCommand) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer host.Close()
+	ctx, release, err := a.untilParentEnds(ctx, c.WithParent)
+	if err != nil {
+		return err
+	}
+	defer release()
 	err = host.Execute(ctx, c.ID, ledger, client.ExecutorOptions{
 		Tools: tools, Parallel: c.Parallel, Notify: func(n client.ExecutorNotice) { c.tell(a, n) },
 	})

@@ -90,7 +90,7 @@ func (o *ordeal) must(err error) {
 }
 
 func (o *ordeal) run() {
-	o.must(o.set(killedPace))
+	o.must(o.set(killedPace.script()))
 	o.must(o.start())
 	o.t.Cleanup(func() { o.must(o.close()) })
 	var err error

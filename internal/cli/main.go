@@ -38,7 +38,7 @@ type commands struct {
 	Resolve  resolveCommand   `cmd:"" group:"session" help:"Decide what waits for a decision."`
 	Export   exportCommand    `cmd:"" group:"session" help:"Write the facts of a session as JSON lines."`
 	Executor executorCommand  `cmd:"" group:"other" help:"Run tools for a host elsewhere on this machine."`
-	Demo     demoCommand      `cmd:"" group:"other" help:"Show the main job live, without key or network."`
+	Demo     demoCommands     `cmd:"" group:"other" help:"Show it live, without key or network."`
 	Narad    naradCommands    `cmd:"" group:"other" help:"Tools for the Narad protocol."`
 	Conform  conformCommand   `cmd:"" name:"conformance" group:"other" help:"Check a host against narad/v1, from outside."`
 	Version  versionCommand   `cmd:"" group:"other" help:"Print the version."`

@@ -50,7 +50,7 @@ func (c serveCommand) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	ctx, release, err := c.untilParentEnds(ctx, a)
+	ctx, release, err := a.untilParentEnds(ctx, c.WithParent)
 	if err != nil {
 		return err
 	}
@@ -181,10 +181,10 @@ func (a *app) logger(c config.Log) *slog.Logger {
 	return slog.New(slog.NewTextHandler(a.Stderr, options))
 }
 
-// untilParentEnds gives the host of a demo the life of the demo, also when that is
+// untilParentEnds gives the processes of a demo the life of the demo, also when that is
 // killed: the pipe that it holds is then closed.
-func (c serveCommand) untilParentEnds(ctx context.Context, a *app) (context.Context, func(), error) {
-	if !c.WithParent {
+func (a *app) untilParentEnds(ctx context.Context, withParent bool) (context.Context, func(), error) {
+	if !withParent {
 		return ctx, func() {}, nil
 	}
 	ctx, cancel := context.WithCancel(ctx)

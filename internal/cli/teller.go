@@ -203,7 +203,11 @@ func (t *teller) toolFinished(f *narad.ToolCallFinished) {
 	if name == askUser {
 		return
 	}
-	reason := oneLine(joined(": ", f.Code, f.Message))
+	code := f.Code
+	if code == "" { // that of an executor stands in its response
+		code, _ = f.Response.Field("code").IsString()
+	}
+	reason := oneLine(joined(": ", code, f.Message))
 	switch f.Outcome {
 	case narad.OutcomeSuccess:
 		t.line(f.RunID, t.screen.green("✓ "+name)+t.screen.dim(duration(f.Optional("durationMs"))))

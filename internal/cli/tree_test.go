@@ -104,7 +104,8 @@ func TestEveryCommandRefusesNonsense(t *testing.T) {
 
 // plainOnly are the commands that print no JSON, and why.
 var plainOnly = map[string]string{
-	"demo":           "it is for eyes",
+	"demo session":   "it is for eyes",
+	"demo executor":  "it is for eyes",
 	"export":         "it prints JSON lines anyway",
 	"config example": "it prints a file",
 	"narad schema":   "it prints a file",
