@@ -78,7 +78,7 @@ type Executors struct {
 	opt   Options
 	store Store
 
-	work sync.WaitGroup // leases whose end is being noticed
+	work sync.WaitGroup // leases that are being given, or whose end is being noticed
 
 	mu     sync.Mutex
 	seats  map[string]*seat // guarded by mu
@@ -114,7 +114,8 @@ func (x *Executors) Load(ctx context.Context) error {
 	return nil
 }
 
-// Close ends every connection. It may be called twice.
+// Close ends every connection, and waits for the attaches under way. It may be called
+// twice.
 func (x *Executors) Close() {
 	x.mu.Lock()
 	x.closed = true
@@ -183,11 +184,17 @@ func (x *Executors) known(id string) (*seat, bool) {
 }
 
 // Attach gives an executor a new lease, which supersedes the one before (§11.1). The
-// errors are those of access, ErrInvalidID, and those of the store.
+// errors are those of access, ErrInvalidID, and those of the store. After Close nothing is
+// recorded.
 func (x *Executors) Attach(ctx context.Context, p access.Principal, id string) (*narad.ClientAttached, error) {
 	if err := x.authorize(p, id); err != nil {
 		return nil, err
 	}
+	done, ok := x.begin() // what is recorded after Close would be behind the next host's back
+	if !ok {
+		return nil, errClosed
+	}
+	defer done()
 	s, release, err := x.turn(ctx, id)
 	if err != nil {
 		return nil, err
