@@ -81,7 +81,9 @@ type Info struct {
 	RunID     string
 	RootRunID string
 	Cwd       string
-	Prompt    Message
+	// Executor is bound to the run (R34), "" for none.
+	Executor string
+	Prompt   Message
 	// Past holds the facts of the run's tree, the oldest first, when the run goes on
 	// after a restart; it is empty for a new run.
 	Past []narad.Authority
@@ -133,7 +135,8 @@ type Handle interface {
 	FinishTool(ctx context.Context, toolCallID string, r ToolResult) error
 	// CallClient calls a tool of the run's executor, which runs it elsewhere, and waits
 	// for its end; meanwhile the run may be paused until the executor is there. Started
-	// is told the host's id of the call when it is recorded, and may be nil.
+	// is told the host's id of the call when it is recorded, and may be nil. A tool that is
+	// assigned to another executor is called in a nested run bound to that (R34).
 	CallClient(ctx context.Context, t Tool, started func(toolCallID string)) (ToolResult, error)
 	// AwaitClient waits for a call of the executor that was open before a restart.
 	AwaitClient(ctx context.Context, toolCallID string) (ToolResult, error)

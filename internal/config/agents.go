@@ -29,6 +29,8 @@ type Agent struct {
 	AuthMethod string
 	// MCP are, for acp, the servers that the agent is told of, by name.
 	MCP map[string]MCPServer
+	// Executors say which executor runs a tool, by the tool's name, or its beginning and *.
+	Executors map[string]string
 }
 
 const (
@@ -73,6 +75,10 @@ func (l *loader) agent(doc document, name string, values map[string]any) {
 		key, raw := join(prefix, field), values[field]
 		if field == "mcp" {
 			a.MCP = l.mcp(doc, key, raw)
+			continue
+		}
+		if field == "executors" {
+			a.Executors = l.assignments(doc, key, raw)
 			continue
 		}
 		if err := a.set(field, raw); err != nil {

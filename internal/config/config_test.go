@@ -286,6 +286,11 @@ func TestWhatIsWrongIsNamed(t *testing.T) {
 		{"script with a server", "[agents.x]\nkind = \"script\"\nfile = \"f\"\n[agents.x.mcp.y]\ncommand = \"c\"", []string{`4: agents.x.mcp: only acp`}},
 		{"way to sign in with an escape", acp("auth_method = \"a\\u001b\""), []string{`4: agents.x.auth_method: control characters`}},
 		{"way to sign in that is a list", acp("auth_method = [\"a\"]"), []string{`4: agents.x.auth_method: must be a string`}},
+		{"assignments that are no table", acp("executors = 1"), []string{`4: agents.x.executors = 1: must be a table of tools`}},
+		{"assignment to nobody", acp("executors = {a = \"\"}"), []string{`4: agents.x.executors.a = "": must be the id of an executor`}},
+		{"assignment to something else", acp("executors = {a = 1}"), []string{`4: agents.x.executors.a = 1: must be the id of an executor`}},
+		{"pattern in the middle", acp("executors = {\"a*b\" = \"e\"}"), []string{`4: agents.x.executors.a*b: must be the name of a tool`}},
+		{"assignment of nothing", acp("executors = {\"\" = \"e\"}"), []string{`must be the name of a tool`}},
 		{"servers that are no tables", acp("mcp = [\"a\"]"), []string{`4: agents.x.mcp: [agents.x.mcp.NAME]`}},
 		{"server that is no table", acp("mcp.y = \"a\""), []string{`4: agents.x.mcp.y: must be a table`}},
 		{"name of a server", acp("mcp.\"A b\" = {command = \"a\"}"), []string{`4: agents.x.mcp.A b: name of a server`}},
@@ -449,5 +454,32 @@ func TestWithoutAUserDirectoryNoRootIsAssumed(t *testing.T) {
 	}
 	if _, err := config.Load(home(t, `workspaces.roots = ["~/src"]`), func(string) string { return "" }); err == nil {
 		t.Error("~ without HOME is taken")
+	}
+}
+
+// The longest pattern that fits says which executor runs a tool; "*" alone binds the runs
+// and no tool.
+func TestExecutorsOfTools(t *testing.T) {
+	a := config.Agent{Executors: map[string]string{"*": "any", "fs/*": "laptop", "fs/write": "desk", "f*": "far"}}
+	for tool, want := range map[string]string{
+		"fs/read": "laptop", "fs/write": "desk", "fs/": "laptop", "fetch": "far", "open": "", "*": "", "": "",
+	} {
+		if got := a.Executor(tool); got != want {
+			t.Errorf("%q goes to %q, want %q", tool, got, want)
+		}
+	}
+	if got := a.RunExecutor(); got != "any" {
+		t.Errorf("runs are bound to %q, want any", got)
+	}
+	one := config.Agent{Executors: map[string]string{"fs/*": "laptop", "terminal/*": "laptop"}}
+	if got := one.RunExecutor(); got != "laptop" {
+		t.Errorf("with one executor, runs are bound to %q, want that", got)
+	}
+	if one.Offers("open") || !one.Offers("terminal/create") || !a.Offers("open") {
+		t.Error("what is offered is not what is named")
+	}
+	two := config.Agent{Executors: map[string]string{"a": "x", "b": "y"}}
+	if got := two.RunExecutor(); got != "" {
+		t.Errorf("with two executors, runs are bound to %q, want none", got)
 	}
 }

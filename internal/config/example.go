@@ -36,6 +36,15 @@ const exampleAgents = `
 #url = "https://mcp.example/mcp"
 #header_env = { Authorization = "ISSUES_AUTHORIZATION" }
 
+# Which executor runs a tool of this agent on its own machine (mahati executor): by the
+# tool's name, or its beginning and *. "*" alone is the executor of the agent's runs, if
+# the session names no other. The files and terminals of an acp agent are the tools
+# fs/read_text_file, fs/write_text_file and terminal/*: it is offered those that stand
+# here.
+#[agents.opencode.executors]
+#"fs/*" = "laptop"
+#"terminal/*" = "laptop"
+
 # kind = "script" follows a file of steps, without a model.
 #[agents.rehearsal]
 #kind = "script"

@@ -124,6 +124,13 @@ func hostOptions(cfg config.Config, log *slog.Logger) host.Options {
 			Lease: cfg.Executors.Lease, Heartbeat: cfg.Executors.Heartbeat, TokenLife: cfg.Executors.TokenLife,
 		},
 		FailAbsent: cfg.Executors.Absent == config.Fail,
+		Assign: func(agent, tool string) string {
+			a := cfg.Agents.Named[agent]
+			if tool == "" {
+				return a.RunExecutor()
+			}
+			return a.Executor(tool)
+		},
 	}
 	for _, r := range cfg.Policy {
 		o.Rules = append(o.Rules, host.Rule{

@@ -38,6 +38,8 @@ type Env struct {
 	// AwaitExecutor says that a run waits for one that cannot (R32).
 	ExecutorPresent func(executor string) bool
 	AwaitExecutor   bool
+	// Executor is bound to the runs of a session that names none (R34).
+	Executor string
 	// Run tells the state of a run that is no longer open, and Interrupt how an
 	// interrupt was closed. They may be nil for commands that need neither.
 	Run       func(runID string) (session.RunState, bool)

@@ -48,6 +48,7 @@ func calls(names ...string) acts {
 // desk is the executor of a session, as its client sees it.
 type desk struct {
 	s     *stage
+	id    string
 	lease string
 	conn  *executor.Connection
 }
@@ -61,18 +62,23 @@ func (s *stage) bound(id string) {
 
 func (s *stage) attach() *desk {
 	s.t.Helper()
-	a, err := s.host.AttachExecutor(s.t.Context(), access.Owner(), "desk")
+	return s.attachAs("desk")
+}
+
+func (s *stage) attachAs(id string) *desk {
+	s.t.Helper()
+	a, err := s.host.AttachExecutor(s.t.Context(), access.Owner(), id)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	d := &desk{s: s, lease: a.LeaseID}
+	d := &desk{s: s, id: id, lease: a.LeaseID}
 	d.connect()
 	return d
 }
 
 func (d *desk) connect() {
 	d.s.t.Helper()
-	c, err := d.s.host.ConnectExecutor(access.Owner(), "desk", d.lease)
+	c, err := d.s.host.ConnectExecutor(access.Owner(), d.id, d.lease)
 	if err != nil {
 		d.s.t.Fatal(err)
 	}

@@ -60,6 +60,11 @@ type Options struct {
 	FailAbsent bool
 	// Roots are the directories below which a session may work. Nil means any, an empty list
 	// none.
+	// Assign says which executor runs a tool of an agent, "" for that of the run; with no
+	// tool it says which one the runs of a session are bound to that names none (R34). It
+	// may be called from any goroutine; nil assigns nothing.
+	Assign func(agent, tool string) (executor string)
+	// Roots are the directories below which a session may work; none means any.
 	Roots []string
 }
 
@@ -72,6 +77,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Assign == nil {
+		o.Assign = func(string, string) string { return "" }
 	}
 	o.MaxRunning = orDefault(o.MaxRunning, 8)
 	o.QueueLimit = orDefault(o.QueueLimit, 100)

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -12,7 +13,10 @@ import (
 
 func (h *handle) StartRun(ctx context.Context, n agent.Nested) (agent.Handle, error) {
 	id := h.o.host.opt.NewID()
-	info := agent.Info{SessionID: h.info.SessionID, RunID: id, RootRunID: h.info.RootRunID, Cwd: h.info.Cwd}
+	info := agent.Info{
+		SessionID: h.info.SessionID, RunID: id, RootRunID: h.info.RootRunID, Cwd: h.info.Cwd,
+		Executor: cmp.Or(n.Executor, h.info.Executor),
+	}
 	if n.Prompt != "" {
 		info.Prompt = agent.Message{MessageID: h.o.host.opt.NewID(), Content: n.Prompt}
 	}
@@ -47,6 +51,9 @@ func (h *handle) Resume(_ context.Context, runID string) (agent.Handle, error) {
 	info := h.info
 	info.RunID, info.Past, info.Prompt = runID, past, agent.Message{}
 	for _, fact := range past {
+		if r, ok := fact.(*narad.RunStarted); ok && r.RunID == runID {
+			info.Executor = r.ClientExecutorID
+		}
 		if m, ok := fact.(*narad.MessageUserRecorded); ok && m.RunID == runID {
 			info.Prompt = agent.Message{MessageID: m.MessageID, Content: m.Content}
 			break

@@ -251,6 +251,7 @@ func (o *owner) decide(t *task) decide.Outcome {
 		if !o.place {
 			o.place = o.host.places.take(o.id)
 		}
+		env.Executor = o.host.opt.Assign(o.agentName(), "")
 		env.MayStart = o.place && o.host.journal.Admit(false) == nil
 	}
 	if m, ok := t.command.(decide.Message); ok && m.WhenBusy == decide.WhenBusySteer {

@@ -37,8 +37,9 @@ func (o *owner) begin(runID string, prompt agent.Message, past []narad.Authority
 		id: runID, performer: o.performer(), ctx: ctx, cancel: cancel,
 		opened: make(chan struct{}), done: make(chan struct{}),
 	}
+	run, _ := o.control.Session.Run(runID)
 	r.handle = newHandle(o, agent.Info{
-		SessionID: o.id, RunID: runID, RootRunID: runID, Cwd: created.Cwd, Prompt: prompt, Past: past,
+		SessionID: o.id, RunID: runID, RootRunID: runID, Cwd: created.Cwd, Executor: run.ClientExecutorID, Prompt: prompt, Past: past,
 	}, r.name)
 	s := agent.Session{ID: o.id, Cwd: created.Cwd, Ref: o.control.Desk.Ref}
 	if r.alone { // it begins with nothing but its prompt
