@@ -15,6 +15,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/mahati-host/mahati/internal/agent/process"
+	"github.com/mahati-host/mahati/internal/workbench"
 	"github.com/mahati-host/mahati/narad"
 	"github.com/mahati-host/mahati/narad/client"
 )
@@ -22,7 +23,9 @@ import (
 type executorCommand struct {
 	hostFlags
 	ID       string   `name:"id" required:"" placeholder:"NAME" help:"The executor that this is, as sessions name it."`
-	Tool     []string `name:"tool" sep:"none" required:"" placeholder:"NAME=COMMAND" help:"A tool and the shell command that runs it; give it once for each tool."`
+	Tool     []string `name:"tool" sep:"none" placeholder:"NAME=COMMAND" help:"A tool and the shell command that runs it; give it once for each tool."`
+	Root     string   `name:"root" placeholder:"DIR" help:"Offer files and terminals below this directory: fs/read_text_file, fs/write_text_file, terminal/*."`
+	MCP      []string `name:"mcp" sep:"none" placeholder:"COMMAND" help:"Offer the tools of an MCP server that speaks on standard input and output; give it once for each."`
 	Ledger   string   `placeholder:"FILE" help:"Where it is kept which calls were accepted, so that none runs twice. Otherwise executor-NAME.jsonl in the home."`
 	Parallel int      `default:"8" help:"Calls that run at once."`
 	JSON     bool     `name:"json" help:"Tell what happens as JSON lines."`
@@ -41,11 +44,12 @@ Another exit code than 0 makes the call an error with the code exit_N. Its stand
 Example: mahati executor --id laptop --tool 'open.file=xargs -0 open' --tool 'clock=date -Iseconds'`
 }
 
-func (c executorCommand) Run(ctx context.Context, a *app) error {
-	tools, err := c.tools(a.Stderr)
+func (c executorCommand) Run(ctx context.Context, a *app) (err error) {
+	box, err := c.toolbox(ctx, a)
 	if err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, box.close()) }()
 	path := c.Ledger
 	if path == "" {
 		home, err := c.dir(a)
@@ -73,31 +77,12 @@ func (c executorCommand) Run(ctx context.Context, a *app) error {
 	}
 	defer release()
 	err = host.Execute(ctx, c.ID, ledger, client.ExecutorOptions{
-		Tools: tools, Parallel: c.Parallel, Notify: func(n client.ExecutorNotice) { c.tell(a, n) },
+		Tools: box.tools, Parallel: c.Parallel, Notify: func(n client.ExecutorNotice) { c.tell(a, n) },
 	})
 	if errors.Is(err, context.Canceled) {
 		return nil // it was told to end
 	}
 	return err
-}
-
-// tools reads the --tool flags.
-func (c executorCommand) tools(log io.Writer) (map[string]client.ToolFunc, error) {
-	if strings.ContainsAny(c.ID, `/\`) {
-		return nil, usage("mahati executor --help", "an executor id has no slash")
-	}
-	tools := map[string]client.ToolFunc{}
-	for _, text := range c.Tool {
-		name, line, ok := strings.Cut(text, "=")
-		if !ok || name == "" || line == "" {
-			return nil, usage("mahati executor --help", "a tool is NAME=COMMAND")
-		}
-		if tools[name] != nil {
-			return nil, usage("mahati executor --help", "tool %s is given twice", oneLine(name))
-		}
-		tools[name] = shellTool{line, log}.run
-	}
-	return tools, nil
 }
 
 // noticeLine is what happens, for programs.
@@ -138,8 +123,7 @@ func (t shellTool) run(ctx context.Context, call client.ToolCall) (narad.Raw, er
 	out := &bounded{most: maxToolOutput}
 	cmd := exec.Command("/bin/sh", "-c", t.line)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(call.Args), out, t.log
-	cmd.Env = append(os.Environ(), "MAHATI_TOOL_NAME="+call.ToolName, "MAHATI_TOOL_CALL_ID="+call.ToolCallID)
-	cmd.Env = withoutToken(cmd.Env)
+	cmd.Env = append(workbench.Environment(), "MAHATI_TOOL_NAME="+call.ToolName, "MAHATI_TOOL_CALL_ID="+call.ToolCallID)
 	cmd.WaitDelay = time.Second // for what holds the output open after the command
 	group, err := process.Start(cmd, "executor")
 	if err != nil {
@@ -165,17 +149,6 @@ func (t shellTool) run(ctx context.Context, call client.ToolCall) (narad.Raw, er
 		return nil, &client.ToolError{Code: fmt.Sprintf("exit_%d", code), Message: "The command failed."}
 	}
 	return responseOf(out.data.Bytes()), nil
-}
-
-// withoutToken keeps the executor's own token from its tools.
-func withoutToken(env []string) []string {
-	var kept []string
-	for _, v := range env {
-		if !strings.HasPrefix(v, "MAHATI_TOKEN=") {
-			kept = append(kept, v)
-		}
-	}
-	return kept
 }
 
 // responseOf is what a command printed, as a response.

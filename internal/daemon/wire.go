@@ -71,6 +71,7 @@ func newAgent(name string, c config.Agent, o Options) (agent.Kind, error) {
 		}
 		return acp.New(acp.Options{
 			Name: name, Command: c.Command, PassEnv: c.Env, Dir: c.CWD, AuthMethod: c.AuthMethod, MCPServers: servers,
+			ReadFiles: c.Offers("fs/read_text_file"), WriteFiles: c.Offers("fs/write_text_file"), Terminals: offersTerminals(c),
 			Version: o.Version, Logger: o.Logger,
 		})
 	case config.KindScript:
@@ -81,6 +82,16 @@ func newAgent(name string, c config.Agent, o Options) (agent.Kind, error) {
 		return script.New(file, script.Options{Name: c.File, Crash: o.Crash})
 	}
 	return nil, fmt.Errorf("kind %q is not known", c.Kind)
+}
+
+// offersTerminals reports whether all that an agent needs of terminals is assigned.
+func offersTerminals(c config.Agent) bool {
+	for _, method := range []string{"create", "output", "wait_for_exit", "kill", "release"} {
+		if !c.Offers("terminal/" + method) {
+			return false
+		}
+	}
+	return true
 }
 
 // mcpServers are the servers that an agent is told of, in the order of their names.

@@ -39,6 +39,9 @@ type Options struct {
 	// fails with the code agent_auth_required. The agent must be able to do it without a
 	// person, by a key in its environment.
 	AuthMethod string
+	// ReadFiles, WriteFiles and Terminals offer the agent the files and terminals of the
+	// run's executor (fs/*, terminal/*). It is offered none that is not set.
+	ReadFiles, WriteFiles, Terminals bool
 	// Version is the host's, as it is told to the agent; empty: "0".
 	Version string
 	// StartTimeout is how long the agent may take until it is ready for the first

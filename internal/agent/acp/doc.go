@@ -26,6 +26,7 @@
 //
 // # What it is not
 //
-// It offers the agent no files and no terminals: agents have their own, and what they do
-// there shows in their tool calls. It cannot go on with a turn after a restart (R17).
+// It has no files and no terminals: where [Options] offer any, they are tools of the run's
+// executor. Agents have their own besides, and what they do there shows in their tool
+// calls. It cannot go on with a turn after a restart (R17).
 package acp

@@ -116,8 +116,9 @@ func (p *peer) explain(err error) error {
 // initialize agrees on the version and on what both can do.
 func (p *peer) initialize(ctx context.Context) error {
 	hello := wire.InitializeRequest{
-		ProtocolVersion: wire.ProtocolVersionNumber,
-		ClientInfo:      &wire.Implementation{Name: "mahati", Version: p.opt.Version},
+		ProtocolVersion:    wire.ProtocolVersionNumber,
+		ClientInfo:         &wire.Implementation{Name: "mahati", Version: p.opt.Version},
+		ClientCapabilities: p.opt.capabilities(),
 	}
 	var answer struct {
 		ProtocolVersion int `json:"protocolVersion"`
@@ -336,6 +337,9 @@ const methodCancelRequest = "$/cancel_request"
 // An answer that cannot be sent breaks the connection, and whoever waits for the agent
 // learns of that.
 func (p *peer) request(id json.RawMessage, method string, params json.RawMessage) error {
+	if p.opt.offers(method) {
+		return p.clientRequest(id, method, params)
+	}
 	if method != wire.ClientMethodSessionRequestPermission {
 		_ = p.conn.refuse(id, codeNoMethod, "method not found")
 		return nil

@@ -43,6 +43,7 @@ type turn struct {
 	open   []*tool             // guarded by mu: in the order of their starts
 	closed map[string]struct{} // guarded by mu: ids of the calls that have ended
 	asked  []*asking           // guarded by mu: open permissions
+	calls  int                 // guarded by mu: of the executor, that are open
 	over   string              // guarded by mu: why nobody waits for these any more
 	denied bool                // guarded by mu: something was
 }

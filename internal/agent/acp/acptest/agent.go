@@ -51,7 +51,10 @@ func Command(words ...string) []string {
 //	ask ID KINDS JSON       asks a permission with options of these kinds, separated by
 //	                        commas, for a tool call; it goes on at once
 //	cancel ID               takes the request back
+//	call ID METHOD JSON     asks for a file or a terminal; SESSION in it stands for the session's
+//	                        id, and @ID@ for what the call ID was answered as its terminal
 //	wait ID                 waits for the answer and says it
+//	offered                 says what the client is able to do
 //	spawn PATH              starts a grandchild that writes to PATH as long as it lives
 //	cancelled               waits for session/cancel
 //	hang                    waits for ever
@@ -69,7 +72,7 @@ func Main() {
 		return
 	}
 	a := &fake{
-		out: bufio.NewWriter(os.Stdout), words: os.Args[2:], answers: map[string]chan string{},
+		out: bufio.NewWriter(os.Stdout), words: os.Args[2:], answers: map[string]chan string{}, calls: map[string]string{},
 		session: fmt.Sprintf("session-%d", os.Getpid()), cancel: make(chan struct{}),
 	}
 	a.boot()
@@ -82,12 +85,14 @@ type fake struct {
 	words   []string
 	session string
 	servers json.RawMessage // as it was told of them
+	offered json.RawMessage // what the client is able to do
 
 	mu       sync.Mutex
 	out      *bufio.Writer          // guarded by mu
 	answers  map[string]chan string // guarded by mu: to permission requests
 	cancel   chan struct{}          // guarded by mu: closed by session/cancel
 	signedIn bool
+	calls    map[string]string // guarded by mu: by id, the terminal that was answered
 }
 
 func (a *fake) has(word string) bool { return slices.Contains(a.words, word) }
@@ -122,14 +127,17 @@ type message struct {
 	Method string          `json:"method"`
 	Result json.RawMessage `json:"result"`
 	Error  *struct {
-		Code int `json:"code"`
+		Code    int    `json:"code"`
+		Message string `json:"message"`
 	} `json:"error"`
 	Params struct {
 		SessionID string `json:"sessionId"`
 		MethodID  string `json:"methodId"`
 		// MCPServers are the servers that it is told of.
 		MCPServers json.RawMessage `json:"mcpServers"`
-		Prompt     []struct {
+		// ClientCapabilities are what the client is able to do.
+		ClientCapabilities json.RawMessage `json:"clientCapabilities"`
+		Prompt             []struct {
 			Text string `json:"text"`
 		} `json:"prompt"`
 	} `json:"params"`
@@ -186,6 +194,7 @@ func (a *fake) take(m message) {
 }
 
 func (a *fake) initialize(m message) {
+	a.offered = m.Params.ClientCapabilities
 	switch v, _ := a.value("initialize"); v {
 	case "exit":
 		os.Exit(7)
@@ -227,6 +236,16 @@ func (a *fake) replay() {
 
 // route hands an answer of the host to who waits for it.
 func (a *fake) route(m message) {
+	var id string
+	_ = json.Unmarshal(m.ID, &id)
+	if a.called(id, m.Result) {
+		said := string(m.Result)
+		if m.Error != nil {
+			said = fmt.Sprint(m.Error.Code, " ", m.Error.Message)
+		}
+		a.waiter(id) <- said
+		return
+	}
 	var answer struct {
 		Outcome struct {
 			Outcome  string `json:"outcome"`
@@ -240,9 +259,34 @@ func (a *fake) route(m message) {
 	case m.Error == nil && json.Unmarshal(m.Result, &answer) == nil:
 		said = answer.Outcome.Outcome + answer.Outcome.OptionID
 	}
-	var id string
-	_ = json.Unmarshal(m.ID, &id)
 	a.waiter(id) <- said
+}
+
+// called reports whether an answer is that of a call, and notes its terminal.
+func (a *fake) called(id string, result json.RawMessage) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	_, ok := a.calls[id]
+	var r struct {
+		TerminalID string `json:"terminalId"`
+	}
+	if ok && json.Unmarshal(result, &r) == nil {
+		a.calls[id] = r.TerminalID
+	}
+	return ok
+}
+
+// call asks for a file or a terminal.
+func (a *fake) call(rest string) {
+	words := strings.SplitN(rest, " ", 3)
+	a.mu.Lock()
+	params := strings.ReplaceAll(words[2], "SESSION", a.session)
+	for id, terminal := range a.calls {
+		params = strings.ReplaceAll(params, "@"+id+"@", terminal)
+	}
+	a.calls[words[0]] = ""
+	a.mu.Unlock()
+	a.line(`{"jsonrpc":"2.0","id":%q,"method":%q,"params":%s}`, words[0], words[1], params)
 }
 
 func (a *fake) waiter(id string) chan string {

@@ -1,6 +1,7 @@
 package acptest
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -89,8 +90,12 @@ func (a *fake) step(verb, rest string) {
 		a.ask(rest)
 	case "cancel":
 		a.line(`{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":%q}}`, rest)
+	case "call":
+		a.call(rest)
+	case "offered":
+		a.chunk("agent_message_chunk", inside(string(a.offered)))
 	case "wait":
-		a.chunk("agent_message_chunk", "["+rest+": "+<-a.waiter(rest)+"]")
+		a.chunk("agent_message_chunk", inside("["+rest+": "+<-a.waiter(rest)+"]"))
 	default:
 		a.misbehave(verb, rest)
 	}
@@ -121,6 +126,15 @@ func (a *fake) misbehave(verb, rest string) {
 
 func (a *fake) chunk(kind, text string) {
 	a.update(fmt.Sprintf(`{"sessionUpdate":%q,"content":{"type":"text","text":"%s"}}`, kind, text))
+}
+
+// inside is a text as the inside of a JSON string.
+func inside(text string) string {
+	data, err := json.Marshal(text)
+	if err != nil {
+		panic("acptest: a text is JSON: " + err.Error())
+	}
+	return string(data[1 : len(data)-1])
 }
 
 func (a *fake) garbage(n int) {
