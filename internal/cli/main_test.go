@@ -9,6 +9,7 @@ import (
 
 	"github.com/mahati-host/mahati/internal/agent/acp/acptest"
 	"github.com/mahati-host/mahati/internal/cli"
+	"github.com/mahati-host/mahati/internal/mcptool/mcptest"
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
@@ -16,6 +17,7 @@ import (
 // demo that starts itself again as a host. And it is the agent of the scripts.
 func TestMain(m *testing.M) {
 	acptest.Main()
+	mcptest.Main()
 	// Under the race detector a program waits a second before it exits; there are many.
 	if err := os.Setenv("GORACE", "atexit_sleep_ms=10"); err != nil {
 		panic(err)

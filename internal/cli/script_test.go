@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/mahati-host/mahati/internal/agent/acp/acptest"
+	"github.com/mahati-host/mahati/internal/mcptool/mcptest"
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
@@ -27,7 +28,8 @@ import (
 //	host start [ARGS...]         starts "mahati serve" and waits until it is ready
 //	host stop|kill               ends it; stop demands exit code 0
 //	host breaks CODE             waits until it ends by itself, with this exit code
-//	agent NAME COMMAND ARGS...   configures an agent of the kind acp; the test agent is $AGENT
+//	agent NAME COMMAND ARGS...   configures an agent of the kind acp; the test agent is $AGENT,
+//	                             the test server of tools $MCP
 //	beat make|first|gone FILE    a named pipe: made, written to, and with no writer any more
 //	await PATTERN COMMAND...     repeats a command until its standard output matches
 //	keep NAME PATTERN            sets a variable to what the pattern's group matches in stdout
@@ -52,6 +54,7 @@ func TestScripts(t *testing.T) {
 			}
 			e.Setenv("EXAMPLES", examples)
 			e.Setenv("AGENT", strings.Join(acptest.Command(), " "))
+			e.Setenv("MCP", strings.Join(mcptest.Command(filepath.Join(e.WorkDir, "mcp-ran")), " "))
 			e.Values[runningHost{}] = &scriptHost{}
 			e.Values[beats{}] = map[string]*os.File{}
 			return nil

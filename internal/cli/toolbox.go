@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mahati-host/mahati/internal/config"
+	"github.com/mahati-host/mahati/internal/mcptool"
 	"github.com/mahati-host/mahati/internal/workbench"
 	"github.com/mahati-host/mahati/narad/client"
 )
@@ -27,7 +29,7 @@ func (b *toolbox) close() error {
 }
 
 // toolbox makes the tools that the flags name.
-func (c executorCommand) toolbox(_ context.Context, a *app) (_ *toolbox, err error) {
+func (c executorCommand) toolbox(ctx context.Context, a *app) (_ *toolbox, err error) {
 	if strings.ContainsAny(c.ID, `/\`) {
 		return nil, usage("mahati executor --help", "an executor id has no slash")
 	}
@@ -56,6 +58,20 @@ func (c executorCommand) toolbox(_ context.Context, a *app) (_ *toolbox, err err
 		}
 		b.parts = append(b.parts, bench.Close)
 		if err := b.add(bench.Tools()); err != nil {
+			return nil, err
+		}
+	}
+	for _, line := range c.MCP {
+		command, err := config.SplitCommand(line)
+		if err != nil {
+			return nil, usage("mahati executor --help", "--mcp %w", err)
+		}
+		server, err := mcptool.Start(ctx, command, mcptool.Options{Log: a.Stderr, Version: a.version()})
+		if err != nil {
+			return nil, err
+		}
+		b.parts = append(b.parts, server.Close)
+		if err := b.add(server.Tools()); err != nil {
 			return nil, err
 		}
 	}
