@@ -30,6 +30,7 @@ var sections = []section{
 	{"fanout", true, measureFanOut},
 	{"stalled", true, measureStalled},
 	{"handover", true, measureHandover},
+	{"executor", true, measureExecutor},
 	{"parallel", true, measureParallel},
 	{"start", true, measureStart},
 }

@@ -255,12 +255,18 @@ func scripts(each time.Duration) map[string]string {
 		"quiet":   "  - delay: 1ms\n",
 		"torrent": strings.Repeat(repeat(10_000, 0), 5),     // until it is stopped
 		"steady":  strings.Repeat(repeat(10_000, pause), 5), // until it is stopped
+		"caller":  strings.Repeat(calls(10_000), 5),         // until it is stopped
 		"worker":  repeat(workerFacts(each), pause),
 	}
 }
 
 // workerFacts is how many facts a worker records.
 func workerFacts(each time.Duration) int { return min(int(each/(20*time.Millisecond)), 10_000) }
+
+// calls are calls of an executor's tool.
+func calls(times int) string {
+	return fmt.Sprintf("  - repeat: {times: %d, steps: [{client: {name: echo, args: {text: %q}}}]}\n", times, strings.Repeat("x", 90))
+}
 
 func repeat(times int, pause time.Duration) string {
 	return fmt.Sprintf("  - repeat: {times: %d, steps: [{delay: %s}, {custom: {name: bench.fact, value: {text: %q}}}]}\n",

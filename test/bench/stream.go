@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -18,8 +19,9 @@ type reader struct {
 	body *bufio.Reader
 }
 
-// open begins to read a stream. A receive buffer of 0 bytes is the system's own.
-func (b *bench) open(address string, buffer int) (*reader, error) {
+// open begins to read a stream. A receive buffer of 0 bytes is the system's own. Headers are
+// whole lines.
+func (b *bench) open(address string, buffer int, headers ...string) (*reader, error) {
 	u, err := url.Parse(address)
 	if err != nil {
 		return nil, err
@@ -34,15 +36,15 @@ func (b *bench) open(address string, buffer int) (*reader, error) {
 		}
 	}
 	r := &reader{conn: conn, body: bufio.NewReaderSize(conn, 4<<10)}
-	if err := r.ask(u, b.token); err != nil {
+	if err := r.ask(u, append([]string{"Authorization: Bearer " + b.token}, headers...)); err != nil {
 		conn.Close()
 		return nil, fmt.Errorf("%s: %w", address, err)
 	}
 	return r, nil
 }
 
-func (r *reader) ask(u *url.URL, token string) error {
-	_, err := fmt.Fprintf(r.conn, "GET %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n\r\n", u.RequestURI(), u.Host, token)
+func (r *reader) ask(u *url.URL, headers []string) error {
+	_, err := fmt.Fprintf(r.conn, "GET %s HTTP/1.1\r\nHost: %s\r\n%s\r\n\r\n", u.RequestURI(), u.Host, strings.Join(headers, "\r\n"))
 	if err != nil {
 		return err
 	}
