@@ -41,7 +41,11 @@ A command gets the arguments of a call as JSON on its standard input, and MAHATI
 MAHATI_TOOL_CALL_ID. What it prints is the response: as it is if it is JSON, otherwise as a text.
 Another exit code than 0 makes the call an error with the code exit_N. Its standard error is shown here.
 
-Example: mahati executor --id laptop --tool 'open.file=xargs -0 open' --tool 'clock=date -Iseconds'`
+--root offers files below a directory, and terminals: these run whatever they are told to, as you.
+--mcp offers the tools of an MCP server under their own names.
+
+Example: mahati executor --id laptop --tool 'open.file=xargs -0 open' --tool 'clock=date -Iseconds'
+Example: mahati executor --id laptop --root ~/project --mcp 'npx @modelcontextprotocol/server-memory'`
 }
 
 func (c executorCommand) Run(ctx context.Context, a *app) (err error) {

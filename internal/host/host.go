@@ -58,13 +58,12 @@ type Options struct {
 	// FailAbsent ends a client tool call at once whose executor is not there, as
 	// client_unavailable; else its run waits for it (R32).
 	FailAbsent bool
-	// Roots are the directories below which a session may work. Nil means any, an empty list
-	// none.
 	// Assign says which executor runs a tool of an agent, "" for that of the run; with no
 	// tool it says which one the runs of a session are bound to that names none (R34). It
 	// may be called from any goroutine; nil assigns nothing.
 	Assign func(agent, tool string) (executor string)
-	// Roots are the directories below which a session may work; none means any.
+	// Roots are the directories below which a session may work. Nil means any, an empty list
+	// none.
 	Roots []string
 }
 
