@@ -93,8 +93,10 @@ type BeginStep struct {
 	// RunID is the run of the step's agent, "" for none. Prompt may be empty.
 	RunID  string
 	Prompt string
-	Ask    *Ask
-	Data   narad.Raw
+	// Executor is bound to the run where the session names none (R34).
+	Executor string
+	Ask      *Ask
+	Data     narad.Raw
 }
 
 // EndWorkflow ends the workflow, and lets the next message start (R16).
@@ -186,7 +188,7 @@ func (b BeginStep) add(d *draft, workflow string) {
 // run starts the run of a step: the prompt stands right after the start (R9). The session
 // is running already.
 func (b BeginStep) run(d *draft, workflow string) {
-	run := &narad.RunStarted{ClientExecutorID: d.desk.Created.ClientExecutorID}
+	run := &narad.RunStarted{ClientExecutorID: orElse(d.desk.Created.ClientExecutorID, b.Executor)}
 	run.RootRunID, run.RunID = b.RunID, b.RunID
 	facts.SetHarness(&run.Event, 0)
 	d.of(workflow, run)

@@ -2,10 +2,12 @@ package host_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 
+	"github.com/mahati-host/mahati/facts"
 	"github.com/mahati-host/mahati/internal/access"
 	"github.com/mahati-host/mahati/internal/decide"
 	"github.com/mahati-host/mahati/internal/host"
@@ -114,5 +116,59 @@ func TestSessionNamesItsExecutor(t *testing.T) {
 		d := s.attach()
 		s.say("s", "go")
 		s.finish(ended(d.one(), `1`), decide.Accepted)
+	})
+}
+
+// The run of a workflow's step is bound by the agent that performs it, and each parallel
+// branch by its own, also over a restart (R34).
+func TestStepIsBoundByItsAgent(t *testing.T) {
+	const definition = `
+workflow: 1
+name: bound
+nodes:
+  one:
+    agent: walker
+    prompt: go
+    next: two
+  two:
+    parallel:
+      left: {agent: walker, prompt: go}
+      right: {agent: sitter, prompt: go}
+    next: done
+  done:
+    end: completed
+`
+	assign := func(agent, tool string) string {
+		if tool != "" {
+			return ""
+		}
+		return map[string]string{"walker": "phone", "sitter": "desk"}[agent]
+	}
+	inHost(t, func(t *testing.T, j journal.Journal) {
+		s := open(t, j, calls("open.file"), host.Options{Assign: assign})
+		s.create("s1")
+		desk, phone := s.attach(), s.attachAs("phone")
+		s.start(definition)
+		s.finish(ended(phone.one(), `1`), decide.Accepted)
+		left, right := phone.one(), desk.one()
+		s.close()
+		s = open(t, j, calls("open.file"), host.Options{Assign: assign})
+		defer s.close()
+		s.finish(ended(left, `2`), decide.Accepted)
+		s.finish(ended(right, `3`), decide.Accepted)
+		synctest.Wait()
+		bound := []string{}
+		for _, f := range s.facts("s1") {
+			if f, ok := f.(*narad.RunStarted); ok {
+				bound = append(bound, facts.AgentID(&f.Event)+" "+f.ClientExecutorID)
+			}
+		}
+		slices.Sort(bound)
+		if got, want := strings.Join(bound, ", "), " ,  phone, left phone, right desk"; got != want {
+			t.Errorf("the runs are bound to %q, want %q", got, want)
+		}
+		if sum := s.summary("s1"); sum.State != "idle" {
+			t.Errorf("the session is %s, want idle: %s", sum.State, s.story("s1"))
+		}
 	})
 }

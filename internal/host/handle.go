@@ -28,9 +28,10 @@ type handle struct {
 	above     *handle // of the run above
 	info      agent.Info
 	agentName string
-	forgets   bool            // its agent is for this run alone: nothing is remembered of it
-	turn      chan struct{}   // held while a record is in flight
-	over      context.Context // ends when the run does: nobody waits for anything then
+	branches  map[string]string // the agents of runs right below, by their AgentID
+	forgets   bool              // its agent is for this run alone: nothing is remembered of it
+	turn      chan struct{}     // held while a record is in flight
+	over      context.Context   // ends when the run does: nobody waits for anything then
 	end       context.CancelFunc
 	late      sync.WaitGroup // timers that were set and have not come to their end
 

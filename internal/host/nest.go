@@ -13,6 +13,10 @@ import (
 
 func (h *handle) StartRun(ctx context.Context, n agent.Nested) (agent.Handle, error) {
 	id := h.o.host.opt.NewID()
+	branch := h.branches[n.AgentID]
+	if branch != "" && n.Executor == "" {
+		n.Executor = h.o.host.opt.Assign(branch, "")
+	}
 	info := agent.Info{
 		SessionID: h.info.SessionID, RunID: id, RootRunID: h.info.RootRunID, Cwd: h.info.Cwd,
 		Executor: cmp.Or(n.Executor, h.info.Executor),
@@ -27,12 +31,13 @@ func (h *handle) StartRun(ctx context.Context, n agent.Nested) (agent.Handle, er
 	if err != nil {
 		return nil, err
 	}
-	return h.nest(info)
+	return h.nest(info, branch)
 }
 
-// nest makes the handle of a run below. What it holds is recorded before this run ends.
-func (h *handle) nest(info agent.Info) (agent.Handle, error) {
-	n := newHandle(h.o, info, h.agentName)
+// nest makes the handle of a run below, which an agent of its own may perform. What it
+// holds is recorded before this run ends.
+func (h *handle) nest(info agent.Info, branch string) (agent.Handle, error) {
+	n := newHandle(h.o, info, cmp.Or(branch, h.agentName))
 	n.above, n.forgets = h, h.forgets
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -48,18 +53,18 @@ func (h *handle) Resume(_ context.Context, runID string) (agent.Handle, error) {
 	if !open {
 		return nil, invalid("no such nested run was open before the restart")
 	}
-	info := h.info
+	info, branch := h.info, ""
 	info.RunID, info.Past, info.Prompt = runID, past, agent.Message{}
 	for _, fact := range past {
 		if r, ok := fact.(*narad.RunStarted); ok && r.RunID == runID {
-			info.Executor = r.ClientExecutorID
+			info.Executor, branch = r.ClientExecutorID, h.branches[facts.AgentID(&r.Event)]
 		}
 		if m, ok := fact.(*narad.MessageUserRecorded); ok && m.RunID == runID {
 			info.Prompt = agent.Message{MessageID: m.MessageID, Content: m.Content}
 			break
 		}
 	}
-	return h.nest(info)
+	return h.nest(info, branch)
 }
 
 // pastOf returns the facts of a nested run and of what is below it, and whether it is

@@ -40,7 +40,8 @@ func (o *owner) begin(runID string, prompt agent.Message, past []narad.Authority
 	run, _ := o.control.Session.Run(runID)
 	r.handle = newHandle(o, agent.Info{
 		SessionID: o.id, RunID: runID, RootRunID: runID, Cwd: created.Cwd, Executor: run.ClientExecutorID, Prompt: prompt, Past: past,
-	}, r.name)
+	}, r.agent)
+	r.handle.branches = r.branches
 	s := agent.Session{ID: o.id, Cwd: created.Cwd, Ref: o.control.Desk.Ref}
 	if r.alone { // it begins with nothing but its prompt
 		r.handle.forgets, s.Ref = true, ""

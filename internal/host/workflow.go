@@ -155,6 +155,7 @@ func (o *owner) advanceBy(m flow.Move) decide.Advance {
 		a.Begin = &decide.BeginStep{NodeID: b.NodeID, Attempt: int64(b.Attempt), Prompt: b.Prompt, Data: b.Data, Ask: o.askBy(b.Ask)}
 		if b.Run {
 			a.Begin.RunID = o.host.opt.NewID()
+			a.Begin.Executor = o.host.opt.Assign(b.Agent, "")
 		}
 	}
 	if e := m.End; e != nil {
@@ -187,19 +188,21 @@ func (o *owner) askBy(a *flow.Ask) *decide.Ask {
 // performer is what performs a root run of the session: its agent, or what the step of
 // the workflow says. Alone says that it performs that run and no other.
 type performer struct {
-	name  string
-	kind  agent.Kind // nil if it is not there
-	alone bool
+	name     string // for people
+	agent    string // as configured, "" where it is not
+	branches map[string]string
+	kind     agent.Kind // nil if it is not there
+	alone    bool
 }
 
 func (o *owner) performer() performer {
 	if o.flow == nil {
 		name := o.agentName()
 		kind, _ := o.host.agents.Kind(name)
-		return performer{name: name, kind: kind}
+		return performer{name: name, agent: name, kind: kind}
 	}
-	name, kind, _ := o.flow.Kind(o.host.agents.Kind)
-	return performer{name, kind, true}
+	by := o.flow.Performer(o.host.agents.Kind)
+	return performer{by.NodeID, by.Agent, by.Branches, by.Kind, true}
 }
 
 // endedWorkflow tells the state of a workflow of the session that is no longer active.

@@ -12,14 +12,26 @@ import (
 	"github.com/mahati-host/mahati/narad"
 )
 
-// Kind returns what performs the run of the step under way, and its name for people;
-// false if the step has none, or names an agent that is not configured any more.
-func (p *Progress) Kind(configured func(name string) (agent.Kind, bool)) (string, agent.Kind, bool) {
+// Performer is what performs the run of a step.
+type Performer struct {
+	// NodeID names the step for people.
+	NodeID string
+	// Agent is the name of the configured agent, "" for a script of the node's own and
+	// for parallel branches.
+	Agent string
+	// Branches are the agents of parallel branches, by the AgentID of their runs.
+	Branches map[string]string
+	// Kind is nil where the step names an agent that is not configured any more.
+	Kind agent.Kind
+}
+
+// Performer returns what performs the run of the step under way, if it has one.
+func (p *Progress) Performer(configured func(name string) (agent.Kind, bool)) Performer {
 	if p.def == nil || p.step.run == "" {
-		return "", nil, false
+		return Performer{}
 	}
 	n := p.def.nodes[p.step.node]
-	f := fork{}
+	f, by := fork{}, Performer{NodeID: n.id, Branches: map[string]string{}}
 	for _, w := range n.work {
 		kind, ok := w.script, true
 		if kind == nil {
@@ -27,14 +39,15 @@ func (p *Progress) Kind(configured func(name string) (agent.Kind, bool)) (string
 		}
 		prompt, err := w.prompt.fill(p.data)
 		if !ok || err != nil {
-			return n.id, nil, false
+			return by
 		}
 		f.branches = append(f.branches, forked{w.name, prompt, kind})
+		by.Branches[w.name] = w.agent
 	}
-	if !n.parallel {
-		return n.id, f.branches[0].kind, true
+	if by.Kind = f; !n.parallel {
+		by.Agent, by.Branches, by.Kind = n.work[0].agent, nil, f.branches[0].kind
 	}
-	return n.id, f, true
+	return by
 }
 
 // fork performs the parallel branches of a node: nested runs of the node's own (R19).

@@ -57,9 +57,10 @@ type Edge struct {
 type Begin struct {
 	NodeID  string
 	Attempt int
-	// Run says that an agent works; Prompt is what it is told, "" for parallel branches,
-	// each of which is told its own.
+	// Run says that an agent works; Agent is its configured name and Prompt what it is
+	// told. Both are "" for parallel branches, each of which has its own.
 	Run    bool
+	Agent  string
 	Prompt string
 	// Ask is asked of a person.
 	Ask  *Ask
@@ -210,7 +211,7 @@ func (n *node) begin(d data, attempt int) (*Begin, error) {
 			}
 		}
 	default:
-		b.Run = true
+		b.Run, b.Agent = true, n.work[0].agent
 		b.Prompt, err = n.work[0].prompt.fill(d)
 	}
 	return b, err
