@@ -69,6 +69,8 @@ type Queued struct {
 	RunID     string `json:"runId"`
 	Kind      string `json:"kind"`
 	Content   string `json:"content"`
+	// AttachmentIDs are the message's.
+	AttachmentIDs []string `json:"attachmentIds,omitempty"`
 }
 
 // The kinds of queued input.

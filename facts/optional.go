@@ -27,6 +27,11 @@ const (
 	fieldMessage    = "message"
 	fieldRetryAt    = "retryAt"
 	fieldOutput     = "output"
+	fieldMediaType  = "mediaType"
+	fieldFileName   = "name"
+	fieldBytes      = "bytes"
+	fieldDigest     = "digest"
+	fieldToolCall   = "toolCallId"
 )
 
 func text(e *narad.Event, name string) string {
@@ -138,6 +143,40 @@ func WorkflowOutput(e *narad.Event) narad.Raw { return e.Optional(fieldOutput) }
 func SetWorkflowOutput(e *narad.Event, output narad.Raw) {
 	if output != nil {
 		e.SetOptional(fieldOutput, output)
+	}
+}
+
+// Material is what is known of an attachment or artifact without reading it.
+type Material struct {
+	// Name is what people call it, such as that of a file; it may be empty.
+	Name      string
+	MediaType string
+	// Bytes is its size, Digest names its content ("sha256:..."): both are known once it
+	// is ready.
+	Bytes  int64
+	Digest string
+	// ToolCallID is the call that an artifact came of, if it was one.
+	ToolCallID string
+}
+
+// SetMaterial records what is known of an attachment or artifact on each fact of it, so
+// that every one says what it is about (R1).
+func SetMaterial(e *narad.Event, m Material) {
+	setText(e, fieldFileName, m.Name)
+	setText(e, fieldMediaType, m.MediaType)
+	setText(e, fieldToolCall, m.ToolCallID)
+	if m.Digest != "" {
+		setText(e, fieldDigest, m.Digest)
+		e.SetOptional(fieldBytes, narad.Raw(strconv.FormatInt(m.Bytes, 10)))
+	}
+}
+
+// MaterialOf returns what a fact tells of an attachment or artifact.
+func MaterialOf(e *narad.Event) Material {
+	size, _ := strconv.ParseInt(string(e.Optional(fieldBytes)), 10, 64)
+	return Material{
+		Name: text(e, fieldFileName), MediaType: text(e, fieldMediaType), Bytes: size,
+		Digest: text(e, fieldDigest), ToolCallID: text(e, fieldToolCall),
 	}
 }
 

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"io"
 	"time"
 
 	"github.com/mahati-host/mahati/narad"
@@ -73,6 +74,29 @@ type Process struct {
 type Message struct {
 	MessageID string
 	Content   string
+	// Attachments are what came with it, in its order.
+	Attachments []Attachment
+}
+
+// Attachment is a file that a person gave.
+type Attachment struct {
+	ID string
+	// Name is a file name, and may be empty.
+	Name      string
+	MediaType string
+	Bytes     int64
+	// Open reads it from its beginning. It fails where the attachment was removed, or is
+	// damaged; of large content damage may show only at its end.
+	Open func() (io.ReadCloser, error)
+}
+
+// Artifact is an output of a run that no event holds.
+type Artifact struct {
+	// Name is a file name, and may be empty.
+	Name      string
+	MediaType string
+	// ToolCallID is the open call of the run that it comes of, if it is one.
+	ToolCallID string
 }
 
 // Info is what a run is about.
@@ -165,6 +189,21 @@ type Handle interface {
 	End(ctx context.Context, e Ending) error
 	// Resume returns the handle of a nested run that was open before a restart.
 	Resume(ctx context.Context, runID string) (Handle, error)
+
+	// AddArtifact keeps an output of the run and returns the host's id for it. Content is
+	// read to its end. What cannot be kept is recorded as a failed one, and the error is
+	// ErrTooLarge or that of the disk or the reader; errors.ErrUnsupported where the host
+	// keeps nothing.
+	AddArtifact(ctx context.Context, a Artifact, content io.Reader) (artifactID string, err error)
+	// AnnounceArtifact records an output that is being made; CompleteArtifact or
+	// FailArtifact end that. What is left at the end of the run has failed.
+	AnnounceArtifact(ctx context.Context, a Artifact) (artifactID string, err error)
+	// CompleteArtifact gives an announced output its content. An output whose content
+	// cannot be kept has failed.
+	CompleteArtifact(ctx context.Context, artifactID string, content io.Reader) error
+	// FailArtifact says that an announced output will not come. Code is a word, message
+	// is for people.
+	FailArtifact(ctx context.Context, artifactID, code, message string) error
 
 	// Progress records an activity.
 	Progress(ctx context.Context, p Progress) error

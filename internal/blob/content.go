@@ -114,6 +114,25 @@ func (c *Content) failed(err error) error {
 	return fmt.Errorf("read %s: %w", c.info.Digest, err)
 }
 
+// Section opens a part of a content, from an offset on. All of the content is checked
+// first, so nothing of damaged content is ever read. The errors are [ErrNotFound],
+// [ErrDamaged] and those of reading. The caller closes it.
+func (s *Store) Section(d Digest, offset, length int64) (io.ReadCloser, error) {
+	c, err := s.Open(d)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := io.Copy(io.Discard, c); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return section{io.NewSectionReader(c.file, offset, length), c.file}, nil
+}
+
+type section struct {
+	io.Reader
+	io.Closer
+}
+
 // Verify reads a content and says whether it is whole. The errors are those of [Open]
 // and of reading.
 func (s *Store) Verify(d Digest) error {

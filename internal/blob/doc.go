@@ -4,8 +4,10 @@
 // # What it promises
 //
 // [Store.Put] reads content to its end and answers its digest once the content is
-// durable. [Store.Open] gives content back, [Store.Stat] its size, [Store.All] what
-// there is, and [Store.Remove] takes it away.
+// durable. [Store.Stage] stops in between, so that who counts references can claim a
+// digest before anything has it. [Store.Open] gives content back and [Store.Section] a
+// part of it, [Store.Stat] its size, [Store.All] what there is, and [Store.Remove] takes
+// it away.
 //
 // # Invariants
 //

@@ -14,29 +14,55 @@ import (
 // the content is durable. Content that is kept already is written anew, which also
 // mends it. On an error, also one of the reader, nothing is kept.
 func (s *Store) Put(content io.Reader, limit int64) (Info, error) {
-	if s.broken.Load() {
-		return Info{}, fmt.Errorf("put content: %w", ErrBroken)
-	}
-	info, err := s.put(content, limit)
-	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-		err = fmt.Errorf("%w: %w", ErrFull, err)
-	}
-	if err != nil {
-		return Info{}, fmt.Errorf("put content: %w", err)
-	}
-	return info, nil
-}
-
-func (s *Store) put(content io.Reader, limit int64) (Info, error) {
-	name := temporary + "/" + rand.Text()
-	info, err := s.write(name, content, limit)
-	if err == nil {
-		err = s.publish(name, info.Digest)
-	}
+	staged, err := s.Stage(content, limit)
 	if err != nil {
 		return Info{}, err
 	}
-	return info, nil
+	if err := staged.Keep(); err != nil {
+		return Info{}, err
+	}
+	return staged.Info(), nil
+}
+
+// Staged is content that is whole and durable, and not kept yet: what it is, is known
+// before it has a place. It belongs to one goroutine, which ends it by Keep or Discard.
+type Staged struct {
+	store *Store
+	name  string
+	info  Info
+}
+
+// Stage is the first half of [Store.Put], with its errors.
+func (s *Store) Stage(content io.Reader, limit int64) (*Staged, error) {
+	if s.broken.Load() {
+		return nil, fmt.Errorf("put content: %w", ErrBroken)
+	}
+	name := temporary + "/" + rand.Text()
+	info, err := s.write(name, content, limit)
+	if err != nil {
+		return nil, putError(err)
+	}
+	return &Staged{s, name, info}, nil
+}
+
+// Info returns the content's digest and size.
+func (c *Staged) Info() Info { return c.info }
+
+// Keep gives the content its place, and answers when that is durable. On an error
+// nothing is kept.
+func (c *Staged) Keep() error { return putError(c.store.publish(c.name, c.info.Digest)) }
+
+// Discard gives the content up. Should that fail, the next [Open] does it.
+func (c *Staged) Discard() { _ = c.store.root.Remove(c.name) }
+
+func putError(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		err = fmt.Errorf("%w: %w", ErrFull, err)
+	}
+	return fmt.Errorf("put content: %w", err)
 }
 
 // write writes content into a new file and makes that durable. On an error the file is

@@ -51,6 +51,9 @@ type Workspaces struct {
 // Storage is about the disk.
 type Storage struct {
 	Reserve int64 // bytes that are to stay free
+	// The largest ones, in bytes.
+	MaxAttachment int64
+	MaxArtifact   int64
 }
 
 // Agents is how agents are run, and which there are.

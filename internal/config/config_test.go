@@ -49,7 +49,7 @@ func defaults() config.Config {
 	return config.Config{
 		Listen:     "127.0.0.1:7717",
 		Workspaces: config.Workspaces{Roots: []string{"/home/ada"}},
-		Storage:    config.Storage{Reserve: 1 << 30},
+		Storage:    config.Storage{Reserve: 1 << 30, MaxAttachment: 32 << 20, MaxArtifact: 256 << 20},
 		Agents:     config.Agents{MaxRunning: 8, CancelGrace: 10 * time.Second, IdleTimeout: 10 * time.Minute},
 		Executors: config.Executors{
 			Lease: time.Minute, Heartbeat: 15 * time.Second, TokenLife: 5 * time.Minute, Absent: config.Wait,
@@ -91,6 +91,8 @@ workspaces.roots = ["/srv", "~/src"]
 
 [storage]
 reserve = 134217728
+max_attachment = "5MiB"
+max_artifact = "6MiB"
 
 [agents]
 max_running = 2
@@ -162,7 +164,7 @@ tool = "Read*"
 		AllowedHosts: []string{"mahati.example", "other:8443"}, CORSOrigins: []string{"https://app.example"},
 		TLS:        config.TLS{Cert: filepath.Join(dir, "cert.pem"), Key: "/home/ada/key.pem"},
 		Workspaces: config.Workspaces{Roots: []string{"/srv", "/home/ada/src"}},
-		Storage:    config.Storage{Reserve: 128 << 20},
+		Storage:    config.Storage{Reserve: 128 << 20, MaxAttachment: 5 << 20, MaxArtifact: 6 << 20},
 		Agents: config.Agents{
 			MaxRunning: 2, CancelGrace: 500 * time.Millisecond, IdleTimeout: time.Hour, Default: "helper",
 			Named: map[string]config.Agent{

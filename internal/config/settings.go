@@ -40,6 +40,10 @@ directory. With none a session can have no directory.`,
 		{"storage.reserve", `What is to stay free on the disk. Below it new work is refused, while reading and
 finishing go on. B, KiB, MiB, GiB, TiB; at least 64MiB.`,
 			size(&c.Storage.Reserve, 1<<30, minReserve)},
+		{"storage.max_attachment", `The largest file that may come with a message.`,
+			size(&c.Storage.MaxAttachment, 32<<20, 1<<10)},
+		{"storage.max_artifact", `The largest output of an agent that is kept.`,
+			size(&c.Storage.MaxArtifact, 256<<20, 1<<20)},
 
 		{"agents.max_running", `Runs that work at the same time. More are accepted and wait.`,
 			number{&c.Agents.MaxRunning, 8, 1, 1024}},

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/mahati-host/mahati/internal/access"
+	"github.com/mahati-host/mahati/internal/blob"
 	"github.com/mahati-host/mahati/internal/config"
 	"github.com/mahati-host/mahati/internal/feed"
 	"github.com/mahati-host/mahati/internal/host"
@@ -101,9 +102,14 @@ func (d *Daemon) start(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
+	blobs, err := blob.Open(blobDir(d.cfg))
+	if err != nil {
+		return err
+	}
+	d.parts = append(d.parts, blobs.Close)
 	d.feed = feed.New(d.journal, feed.Options{Logger: o.Logger})
 	d.parts = append(d.parts, func() error { d.feed.Close(); return nil })
-	d.host = host.New(d.metrics.Journal(d.journal), d.feed, agents, hostOptions(d.cfg, o.Logger))
+	d.host = host.New(d.metrics.Journal(d.journal), d.feed, agents, hostOptions(d.cfg, o.Logger, blobs))
 	d.parts = append(d.parts, d.host.Close)
 	if err := d.listen(o, tokens); err != nil {
 		return err
@@ -146,6 +152,9 @@ func (d *Daemon) openHome(o Options) error {
 
 func storeDir(cfg config.Config) string { return filepath.Join(cfg.Home, "store") }
 
+// blobDir is where the bytes of attachments and artifacts lie.
+func blobDir(cfg config.Config) string { return filepath.Join(cfg.Home, "blobs") }
+
 func journalOptions(cfg config.Config, log *slog.Logger) journal.Options {
 	return journal.Options{Logger: log, Reserve: uint64(cfg.Storage.Reserve)}
 }
@@ -167,19 +176,21 @@ func (d *Daemon) listen(o Options, tokens *access.Store) error {
 		Heartbeat: d.cfg.Streams.Heartbeat, Max: d.cfg.Streams.Max, MaxPerPrincipal: d.cfg.Streams.MaxPerPrincipal,
 	})
 	mux := http.NewServeMux()
-	naradhttp.New(d.host, streams, naradhttp.Options{
+	binding := naradhttp.New(d.host, streams, naradhttp.Options{
 		Version: o.Version, Heartbeat: d.cfg.Streams.Heartbeat, MaxLag: uint64(d.cfg.Streams.MaxLag),
 		Page: d.cfg.History.Page,
 		ActorName: func(id string) (string, bool) {
 			t, err := tokens.Lookup(id)
 			return t.Name, err == nil
 		},
-	}).Register(mux)
+	})
+	binding.Register(mux)
 	edge, err := server.New(server.Routes(mux), tokens, access.NewCookies(tokens, access.CookieOptions{}), streams, server.Options{
 		Recovering: func() bool { return !d.host.Ready() && d.Err() == nil }, Ready: d.notReady, Logger: d.log,
 		AllowedHosts: d.cfg.AllowedHosts, CORSOrigins: d.cfg.CORSOrigins, BehindProxy: d.cfg.BehindProxy,
 		WriteTimeout: d.cfg.Streams.WriteTimeout, Store: d.Epoch(),
-		Metrics: d.metrics.Handler(), Observe: d.metrics.ObserveExchange,
+		LongBody: binding.LongBody,
+		Metrics:  d.metrics.Handler(), Observe: d.metrics.ObserveExchange,
 	})
 	if err != nil {
 		return fmt.Errorf("make server: %w", err)
@@ -296,7 +307,11 @@ func Verify(ctx context.Context, cfg config.Config, progress func(journal.Verify
 		return report, fmt.Errorf("open store: %w", err)
 	}
 	defer closeInto(&err, j)
-	return j.Verify(ctx, journal.VerifyOptions{Progress: progress, Derive: index.Deriver})
+	report, err = j.Verify(ctx, journal.VerifyOptions{Progress: progress, Derive: index.Deriver})
+	if err != nil {
+		return report, err
+	}
+	return report, verifyBlobs(ctx, cfg, j, &report)
 }
 
 func closeInto(err *error, c io.Closer) { *err = errors.Join(*err, c.Close()) }

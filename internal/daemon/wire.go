@@ -16,6 +16,7 @@ import (
 	"github.com/mahati-host/mahati/internal/agent/acp"
 	"github.com/mahati-host/mahati/internal/agent/process"
 	"github.com/mahati-host/mahati/internal/agent/script"
+	"github.com/mahati-host/mahati/internal/blob"
 	"github.com/mahati-host/mahati/internal/config"
 	"github.com/mahati-host/mahati/internal/executor"
 	"github.com/mahati-host/mahati/internal/host"
@@ -126,10 +127,11 @@ func stdioServer(name string, s config.MCPServer) *wire.McpServerStdio {
 	return server
 }
 
-func hostOptions(cfg config.Config, log *slog.Logger) host.Options {
+func hostOptions(cfg config.Config, log *slog.Logger, blobs *blob.Store) host.Options {
 	o := host.Options{
 		Logger: log, MaxRunning: cfg.Agents.MaxRunning, QueueLimit: cfg.Queue.Max,
 		Mailbox: cfg.Sessions.Mailbox, CancelGrace: cfg.Agents.CancelGrace, IdleAfter: cfg.Agents.IdleTimeout,
+		Blobs: blobs, MaxAttachment: cfg.Storage.MaxAttachment, MaxArtifact: cfg.Storage.MaxArtifact,
 		EndLeft: process.KillGroup, Roots: cfg.Workspaces.Roots,
 		Executors: executor.Options{
 			Lease: cfg.Executors.Lease, Heartbeat: cfg.Executors.Heartbeat, TokenLife: cfg.Executors.TokenLife,

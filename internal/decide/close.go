@@ -100,7 +100,11 @@ func (d *draft) closeRun(run session.Run, how closing, terminal narad.Authority)
 		d.in(run, d.finish(t, how.outcome, narad.Raw("null"), how.code, how.message))
 	}
 	d.closeText(run)
+	d.failArtifacts(run, how.code)
 	d.endProgress(run)
+	if f, finished := terminal.(*narad.RunFinished); finished {
+		f.ArtifactIDs = d.desk.Made[run.RunID]
+	}
 	d.in(run, terminal)
 }
 

@@ -95,7 +95,9 @@ func (m Message) tell(to *content) {
 	if m.WhenBusy != WhenBusyQueue {
 		to.text("whenBusy", string(m.WhenBusy))
 	}
-	to.number("attachments", int64(m.Attachments))
+	for _, id := range m.AttachmentIDs {
+		to.must("attachmentId", id)
+	}
 }
 
 func (StartWorkflow) word() string { return "start-workflow" }
@@ -104,6 +106,19 @@ func (w StartWorkflow) tell(to *content) {
 	to.text("definition", w.Definition)
 	to.text("input", string(w.Input))
 }
+
+func (AddAttachment) word() string { return "add-attachment" }
+
+// The id is the host's, and no part of what the client tells.
+func (a AddAttachment) tell(to *content) {
+	to.text("name", a.Name)
+	to.text("mediaType", a.MediaType)
+	to.text("digest", a.Digest)
+}
+
+func (RemoveAttachment) word() string { return "remove-attachment" }
+
+func (r RemoveAttachment) tell(to *content) { to.text("attachmentId", r.AttachmentID) }
 
 func (Stop) word() string { return "stop-active-root" }
 

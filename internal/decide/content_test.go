@@ -34,7 +34,7 @@ func TestContentHashesAreForEver(t *testing.T) {
 		{decide.Archive{}, "e6fcc1153aceaed85fa6cf78c9dae329874f8f181bbd38a33dd217381fdba541"},
 		{decide.Restore{}, "9dde560388b98dcdec3f5f7ba19433218495a7bf53553c0465559e0dd6a5e7bf"},
 		{decide.Message{Content: "hello"}, "5cbb77ffd22e42fae6b0afc5b15913a420b3e7f0e5164000e3c04a38b01451b9"},
-		{decide.Message{MessageID: "m", Content: "hé\u2028", WhenBusy: decide.WhenBusySteer, Attachments: 2}, "7001a8886d0fe8803f9137c728315fb5aba8589936b88ab54a71c273e2144886"},
+		{decide.Message{MessageID: "m", Content: "hé\u2028", WhenBusy: decide.WhenBusySteer, AttachmentIDs: []string{"a", "b"}}, "6b9e86c07c122b71982d1b13a332bbd5b3840138dcba97781e3ca1497debbcb6"},
 		{decide.Stop{RootRunID: "r", Reason: "why"}, "1c9f0c7fad703e7b1e71c0e7eff755736c53030fba0079527e1d161b2aede3f1"},
 		{decide.Release{}, "0ecd98ec973202359d4ea8b253b2d81803b9cba78a948e482b4ba1a6f6c71282"},
 		{decide.Withdraw{RunID: "r"}, "ef73559bc6c919f3e37e7aead248e15765fe84c62f60035968e9f8d8bbd441e0"},

@@ -48,6 +48,10 @@ type Env struct {
 	Workflow func(workflowID string) (session.RunState, bool)
 	// Message tells whether a message with that id was recorded.
 	Message func(messageID string) bool
+	// Attachment returns an attachment that is ready. It may be nil: there is none.
+	Attachment func(attachmentID string) (facts.Material, bool)
+	// Removed tells whether an attachment was removed. It may be nil.
+	Removed func(attachmentID string) bool
 }
 
 // Withdrawn is the state of a run that was withdrawn before it started. No fact has
@@ -118,11 +122,13 @@ func (d *draft) add(list ...narad.Authority) {
 // subject makes the next fact the one that the answer is about.
 func (d *draft) subject() { d.about = len(d.facts) }
 
-// in gives a fact its run.
-func (d *draft) in(r session.Run, f narad.Authority) {
-	e := f.Envelope()
-	e.RootRunID, e.RunID, e.WorkflowID = r.RootRunID, r.RunID, r.WorkflowID
-	d.add(f)
+// in adds facts of a run.
+func (d *draft) in(r session.Run, list ...narad.Authority) {
+	for _, f := range list {
+		e := f.Envelope()
+		e.RootRunID, e.RunID, e.WorkflowID = r.RootRunID, r.RunID, r.WorkflowID
+		d.add(f)
+	}
 }
 
 // run returns an open run.

@@ -1,6 +1,8 @@
 package decide
 
 import (
+	"slices"
+
 	"github.com/mahati-host/mahati/facts"
 	"github.com/mahati-host/mahati/internal/desk"
 	"github.com/mahati-host/mahati/narad"
@@ -26,9 +28,12 @@ type Message struct {
 	MessageID string
 	Content   string
 	WhenBusy  WhenBusy
-	// Attachments counts the attachments named, of which there are none yet.
-	Attachments int
+	// AttachmentIDs name attachments of the session that are ready.
+	AttachmentIDs []string
 }
+
+// maxAttachments bounds those of one message.
+const maxAttachments = 32
 
 func (m Message) propose(d *draft) Answer {
 	if answer, ok := m.check(d); !ok {
@@ -40,7 +45,7 @@ func (m Message) propose(d *draft) Answer {
 	if d.busy() {
 		return m.whileBusy(d)
 	}
-	q := facts.Queued{MessageID: m.MessageID, RunID: d.env.NewID(), Kind: facts.Start, Content: m.Content}
+	q := facts.Queued{MessageID: m.MessageID, RunID: d.env.NewID(), Kind: facts.Start, Content: m.Content, AttachmentIDs: m.AttachmentIDs}
 	if !d.env.MayStart {
 		return d.enqueue(q)
 	}
@@ -55,14 +60,28 @@ func (m Message) check(d *draft) (Answer, bool) {
 		return refuse(NotFound, "no such session"), false
 	case d.desk.Archived:
 		return refuse(Conflict, "the session is archived"), false
-	case m.Attachments > 0:
-		return refuse(Rejected, "no such attachment"), false
 	case m.Content == "":
 		return refuse(Rejected, "content is empty"), false
 	case len(narad.Quote(m.Content)) > maxContent:
 		return refuse(Rejected, "content is too large"), false
 	case m.MessageID != "" && d.env.Message != nil && d.env.Message(m.MessageID):
 		return refuse(Conflict, "the id is that of another message"), false
+	}
+	return m.checkAttachments(d)
+}
+
+// checkAttachments demands attachments that an agent can read.
+func (m Message) checkAttachments(d *draft) (Answer, bool) {
+	if len(m.AttachmentIDs) > maxAttachments {
+		return refuse(Rejected, "too many attachments"), false
+	}
+	for i, id := range m.AttachmentIDs {
+		if slices.Contains(m.AttachmentIDs[:i], id) {
+			return refuse(Rejected, "an attachment stands twice"), false
+		}
+		if _, ready := d.attachment(id); !ready {
+			return refuse(Rejected, "no such attachment"), false
+		}
 	}
 	return Answer{}, true
 }
@@ -81,6 +100,7 @@ func (m Message) whileBusy(d *draft) Answer {
 	}
 	answer := d.enqueue(facts.Queued{
 		MessageID: m.MessageID, RunID: d.env.NewID(), Kind: facts.FollowUp, Content: m.Content,
+		AttachmentIDs: m.AttachmentIDs,
 	})
 	if answer.Status.Accepted() && !d.executing() && d.env.MayStart {
 		d.startNext(false) // a new message moves a parked queue (R16)
@@ -98,6 +118,7 @@ func (m Message) steer(d *draft, active string) Answer {
 	}
 	d.in(run, &narad.MessageUserRecorded{
 		MessageID: m.MessageID, MessageScope: narad.ScopeSession, Content: m.Content,
+		AttachmentIDs: m.AttachmentIDs,
 	})
 	return Answer{Status: Accepted, RunID: active, ID: m.MessageID}
 }
@@ -137,6 +158,7 @@ func (d *draft) start(q facts.Queued, waited, carried bool) {
 	}
 	prompt := &narad.MessageUserRecorded{
 		MessageID: q.MessageID, MessageScope: narad.ScopeSession, Content: q.Content,
+		AttachmentIDs: q.AttachmentIDs,
 	}
 	prompt.RootRunID, prompt.RunID = q.RunID, q.RunID
 	if waited {

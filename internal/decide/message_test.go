@@ -23,7 +23,7 @@ func TestMessageStartsARun(t *testing.T) {
 func TestMessageRefused(t *testing.T) {
 	b := open(t)
 	b.refuses(decide.Message{}, decide.Rejected)
-	b.refuses(decide.Message{Content: "x", Attachments: 1}, decide.Rejected)
+	b.refuses(decide.Message{Content: "x", AttachmentIDs: []string{"a"}}, decide.Rejected)
 	// What can be queued must fit when it is recorded, however it is spelled in JSON.
 	b.refuses(decide.Message{Content: strings.Repeat("x", 500_000)}, decide.Rejected)
 	b.refuses(decide.Message{Content: strings.Repeat("\x01", 100_000)}, decide.Rejected)

@@ -52,11 +52,13 @@ func (d *draft) finishUnknown() {
 	}
 }
 
-// completeText completes what the dead host was told and will not be told the rest of:
+// completeText completes what the dead host was told and will not be told the rest of,
+// outputs that it was to get too:
 // an agent that goes on begins a new message.
 func (d *draft) completeText() {
 	for _, run := range d.state.OpenRuns() {
 		d.closeText(run)
+		d.failArtifacts(run, hostRestarted)
 	}
 }
 

@@ -49,6 +49,8 @@ type FinishTool struct {
 	Response   narad.Raw
 	Code       string
 	Message    string
+	// Artifacts are what the call brought besides its response (R7).
+	Artifacts []Artifact
 }
 
 func (t FinishTool) propose(d *draft) Answer {
@@ -60,12 +62,16 @@ func (t FinishTool) propose(d *draft) Answer {
 	if !ok {
 		return refusal
 	}
-	d.closing = true
+	d.closing = len(t.Artifacts) == 0
 	for _, i := range d.state.OpenInterrupts() {
 		if asks, _ := d.run(i.RunID); d.gate(asks) && asks.ParentToolCallID == t.ToolCallID {
 			d.lapse(i, reasonCallEnded)
 		}
 	}
+	for _, a := range t.Artifacts {
+		d.produced(run, a)
+	}
+	d.subject()
 	d.in(run, d.finish(tool, t.Outcome, t.Response, t.Code, t.Message))
 	return answer
 }

@@ -28,9 +28,22 @@ type State struct {
 
 	// Gates holds the open gate runs (R10).
 	Gates map[string]bool
+	// Making holds the artifacts that are announced and neither ready nor failed, by id.
+	Making map[string]Making
+	// Made holds the artifacts of each open run that are ready, the first of them.
+	Made map[string][]string
 	// Stopping is the root run whose stop was requested.
 	Stopping string
 }
+
+// Making is an artifact that is not there yet.
+type Making struct {
+	RunID string
+	facts.Material
+}
+
+// maxMade bounds what is remembered of a run's artifacts.
+const maxMade = 256
 
 // Waiting is a message of the queue, with the command and the headless input that
 // brought it: the facts of its run name these, whoever moves the queue (R1).
@@ -72,7 +85,28 @@ func (s *State) Apply(rec narad.Authority) {
 		s.Parked = r.Kind == narad.TypeWorkflowCancelled && len(s.Queue) > 0
 	case *narad.InterruptResolved:
 		delete(s.Votes, r.InterruptID)
+	case *narad.Artifact:
+		s.artifact(r)
 	}
+}
+
+// artifact follows the artifacts of open runs.
+func (s *State) artifact(r *narad.Artifact) {
+	if r.Kind == narad.TypeArtifactAdded {
+		if s.Making == nil {
+			s.Making = map[string]Making{}
+		}
+		s.Making[r.ArtifactID] = Making{r.RunID, facts.MaterialOf(&r.Event)}
+		return
+	}
+	delete(s.Making, r.ArtifactID)
+	if r.Kind != narad.TypeArtifactReady || len(s.Made[r.RunID]) >= maxMade {
+		return
+	}
+	if s.Made == nil {
+		s.Made = map[string][]string{}
+	}
+	s.Made[r.RunID] = append(s.Made[r.RunID], r.ArtifactID)
 }
 
 // started takes the run's message out of the queue. The first run after a stop moves
@@ -105,6 +139,7 @@ func (s *State) openGate(runID string) {
 // ended parks the queue behind a run that was stopped.
 func (s *State) ended(e *narad.Event) {
 	delete(s.Gates, e.RunID)
+	delete(s.Made, e.RunID)
 	if e.RunID != e.RootRunID {
 		return
 	}
@@ -163,7 +198,7 @@ func (s *State) voted(c *narad.Custom) {
 
 // version changes when the meaning of an encoded desk does: one of another version is
 // made again from its facts.
-const version = 2
+const version = 3
 
 type encoded struct {
 	Version int

@@ -1,5 +1,8 @@
 package host
 
+// MaxAttachment is the size of the largest attachment, in bytes.
+func (h *Host) MaxAttachment() int64 { return h.opt.MaxAttachment }
+
 // NewID returns an id that is unique in the store (R4).
 func (h *Host) NewID() string { return h.opt.NewID() }
 

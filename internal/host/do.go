@@ -74,6 +74,8 @@ func actionOf(c decide.Command) access.Action {
 		return access.StopRun
 	case decide.Release, decide.Withdraw:
 		return access.ChangeQueue
+	case decide.AddAttachment, decide.FailAttachment, decide.RemoveAttachment:
+		return access.UploadAttachment
 	case decide.Redact:
 		return access.RedactMessage
 	case decide.Resolve:

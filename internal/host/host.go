@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/mahati-host/mahati/internal/agent"
+	"github.com/mahati-host/mahati/internal/blob"
 	"github.com/mahati-host/mahati/internal/decide"
 	"github.com/mahati-host/mahati/internal/executor"
 	"github.com/mahati-host/mahati/internal/feed"
@@ -62,6 +63,10 @@ type Options struct {
 	// tool it says which one the runs of a session are bound to that names none (R34). It
 	// may be called from any goroutine; nil assigns nothing.
 	Assign func(agent, tool string) (executor string)
+	// Blobs keeps the bytes of attachments and artifacts; nil keeps none.
+	Blobs *blob.Store
+	// MaxAttachment and MaxArtifact bound them, in bytes; 32 MiB and 256 MiB when 0.
+	MaxAttachment, MaxArtifact int64
 	// Roots are the directories below which a session may work. Nil means any, an empty list
 	// none.
 	Roots []string
@@ -85,10 +90,12 @@ func (o Options) withDefaults() Options {
 	o.Mailbox = orDefault(o.Mailbox, 64)
 	o.CancelGrace = orDefault(o.CancelGrace, 10*time.Second)
 	o.IdleAfter = orDefault(o.IdleAfter, 10*time.Minute)
+	o.MaxAttachment = orDefault(o.MaxAttachment, 32<<20)
+	o.MaxArtifact = orDefault(o.MaxArtifact, 256<<20)
 	return o
 }
 
-func orDefault[T int | time.Duration](v, otherwise T) T {
+func orDefault[T int | int64 | time.Duration](v, otherwise T) T {
 	if v == 0 {
 		return otherwise
 	}
@@ -110,6 +117,7 @@ type Host struct {
 	end     context.CancelFunc
 	work    sync.WaitGroup // owners, and what runs for no owner
 
+	shelf     *shelf
 	executors *executor.Executors
 	awaited   awaited
 
@@ -126,6 +134,7 @@ func New(j journal.Journal, f *feed.Feed, agents Agents, options Options) *Host 
 		opt: options.withDefaults(), journal: j, feed: f, agents: agents, life: life, end: end,
 		served: make(chan struct{}), owners: map[string]*owner{},
 	}
+	h.shelf = newShelf(h.opt.Blobs, j)
 	h.replay = replay.New(j, replay.Options{Logger: h.opt.Logger})
 	h.places = newPlaces(h.opt.MaxRunning, h.wakeWaiting)
 	o := h.opt.Executors

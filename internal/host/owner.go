@@ -62,6 +62,7 @@ func newOwner(h *Host, id string) *owner {
 		ExecutorPresent: h.executors.Present, AwaitExecutor: !h.opt.FailAbsent,
 		NewID: h.opt.NewID, QueueLimit: h.opt.QueueLimit,
 		Run: h.endedRun(ctx, id), Workflow: h.endedWorkflow(ctx, id), Interrupt: h.closedInterrupt(ctx, id), Message: h.recorded(ctx, id),
+		Attachment: h.readyAttachment(ctx, id), Removed: h.removedAttachment(ctx, id),
 	}
 	return o
 }
@@ -307,6 +308,7 @@ func (o *owner) remove(ctx context.Context) (decide.Answer, error) {
 		return decide.Answer{}, fmt.Errorf("delete session: %w", err)
 	}
 	o.host.feed.Deleted(o.id)
+	o.host.sweepSoon()
 	return decide.Answer{Status: decide.Accepted}, nil
 }
 

@@ -14,15 +14,19 @@ func (o *owner) react(list []narad.Authority) {
 		switch f := fact.(type) {
 		case *narad.RunStarted:
 			if f.RunID == f.RootRunID {
-				o.begin(f.RunID, promptOf(list[i:]), nil)
+				o.begin(f.RunID, o.promptOf(list[i:]), nil)
 			}
 		case *narad.MessageUserRecorded:
 			if f.RunID == f.RootRunID && !isPrompt(list, i) {
-				o.steer(agent.Message{MessageID: f.MessageID, Content: f.Content})
+				o.steer(o.message(f))
 			}
 		case *narad.RunStopRequested:
 			if f.TargetRunID == f.RootRunID {
 				o.cancel(f.RootRunID)
+			}
+		case *narad.Attachment:
+			if f.Kind == narad.TypeAttachmentRemoved {
+				o.host.sweepSoon()
 			}
 		case *narad.InterruptResolved:
 			o.deliver(f)
@@ -50,13 +54,18 @@ func isPrompt(list []narad.Authority, i int) bool {
 }
 
 // promptOf returns the prompt of the run that a list of facts starts with.
-func promptOf(list []narad.Authority) agent.Message {
+func (o *owner) promptOf(list []narad.Authority) agent.Message {
 	if len(list) > 1 && isPrompt(list, 1) {
 		if m, ok := list[1].(*narad.MessageUserRecorded); ok {
-			return agent.Message{MessageID: m.MessageID, Content: m.Content}
+			return o.message(m)
 		}
 	}
 	return agent.Message{}
+}
+
+// message is a recorded message as its agent gets it.
+func (o *owner) message(m *narad.MessageUserRecorded) agent.Message {
+	return agent.Message{MessageID: m.MessageID, Content: m.Content, Attachments: o.attachments(m.AttachmentIDs)}
 }
 
 // waiter is who waits for a decision.

@@ -33,6 +33,7 @@ func (h *Host) Start(ctx context.Context) error {
 		}
 	}
 	h.timers.Start()
+	h.sweepSoon()
 	return h.serve()
 }
 
@@ -107,7 +108,7 @@ func (o *owner) resume(ctx context.Context) error {
 		o.place = true
 		o.host.places.force()
 	}
-	o.begin(root, promptOf(past), past)
+	o.begin(root, o.promptOf(past), past)
 	return nil
 }
 

@@ -49,26 +49,40 @@ func (h *handle) FinishTool(ctx context.Context, toolCallID string, r agent.Tool
 	case r.Response == nil:
 		finish.Response = narad.Raw("null")
 	case len(r.Response) > maxResponse:
-		finish.Response = cut(r.Response)
+		return h.finishLarge(ctx, finish)
 	}
 	_, err := h.do(ctx, &task{command: finish})
 	if errors.Is(err, agent.ErrTooLarge) { // by its numbers, or because it nests too deep
-		finish.Response = cut(r.Response)
-		_, err = h.do(ctx, &task{command: finish})
+		return h.finishLarge(ctx, finish)
 	}
-	if err != nil {
-		return err
-	}
-	h.mu.Lock()
-	delete(h.tools, toolCallID)
-	h.mu.Unlock()
-	return nil
+	return h.finished(toolCallID, err)
 }
+
+// finishLarge finishes a call whose response no event can hold.
+func (h *handle) finishLarge(ctx context.Context, finish decide.FinishTool) error {
+	response, artifacts, release := h.asArtifact(finish.Response, finish.ToolCallID)
+	defer release()
+	finish.Response, finish.Artifacts = response, artifacts
+	_, err := h.do(ctx, &task{command: finish})
+	return h.finished(finish.ToolCallID, err)
+}
+
+// finished forgets a call that has ended.
+func (h *handle) finished(toolCallID string, err error) error {
+	if err == nil {
+		h.mu.Lock()
+		delete(h.tools, toolCallID)
+		h.mu.Unlock()
+	}
+	return err
+}
+
+// previewBytes is how much is shown of a value that no event can hold.
+const previewBytes = 4 << 10
 
 // cut replaces a value that no event can hold by its size and its beginning.
 func cut(value narad.Raw) narad.Raw {
-	const preview = 4 << 10
-	text := value[:min(len(value), preview)]
+	text := value[:min(len(value), previewBytes)]
 	small, err := facts.Value(struct {
 		Truncated bool   `json:"truncated"`
 		Bytes     int    `json:"bytes"`

@@ -87,6 +87,10 @@ func Changes(before *session.State, d *desk.State, fact narad.Authority) []journ
 		c.recorded(f.MessageID)
 	case *narad.MessageTextStarted:
 		c.recorded(f.MessageID)
+	case *narad.Attachment:
+		c.attachment(f)
+	case *narad.Artifact:
+		c.artifact(f)
 	case *narad.RunStarted:
 		c.runStarted(f)
 	case *narad.RunFinished, *narad.RunError, *narad.RunCancelled:
@@ -118,7 +122,7 @@ type changes struct {
 func (c *changes) after() *desk.State {
 	after := *c.desk
 	after.Queue = slices.Clone(c.desk.Queue)
-	after.Votes, after.Gates = nil, nil // no row depends on them
+	after.Votes, after.Gates, after.Making, after.Made = nil, nil, nil, nil // no row depends on them
 	after.Apply(c.fact)
 	return &after
 }

@@ -203,7 +203,7 @@ func checkList(list List) (descending bool, err error) {
 	switch list := list.(type) {
 	case Sessions:
 		return list.NewestFirst, nil
-	case OpenInterrupts, OpenWork, TimersDue, Leases, Tokens, Agents:
+	case OpenInterrupts, OpenWork, TimersDue, Leases, Tokens, Agents, Materials:
 		return false, nil
 	default:
 		return false, invalid("unknown list %T", list)
@@ -241,6 +241,10 @@ func (m *Memory) placeLocked(list List, row Row) (place string, member bool) {
 	case AgentRow:
 		_, ok := list.(Agents)
 		return row.ID, ok
+	case MaterialRow:
+		want, ok := list.(Materials)
+		place := number(m.streams[row.Session].place) + row.Space + "\x00" + row.ID
+		return place, ok && (want == Materials{} || want == Materials{row.Session, row.Space})
 	default:
 		return "", false
 	}

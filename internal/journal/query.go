@@ -90,7 +90,8 @@ type Chunk struct {
 }
 
 // List is one of the lists of rows that an Index serves: [Sessions],
-// [OpenInterrupts], [OpenWork], [TimersDue], [Leases], [Tokens], [Agents].
+// [OpenInterrupts], [OpenWork], [TimersDue], [Leases], [Tokens], [Agents],
+// [Materials].
 type List interface{ list() }
 
 // Sessions lists the catalogue (SessionRow) in the order of creation.
@@ -122,6 +123,11 @@ type Tokens struct{ Executor string }
 // Agents lists the owner records of agents (AgentRow) by id.
 type Agents struct{}
 
+// Materials lists the attachments and artifacts (MaterialRow): those of a session in one
+// space, by id, or, where both are empty, all of all sessions in the order of the
+// sessions' creation, by space and id.
+type Materials struct{ Session, Space string }
+
 func (Sessions) list()       {}
 func (OpenInterrupts) list() {}
 func (OpenWork) list()       {}
@@ -129,6 +135,7 @@ func (TimersDue) list()      {}
 func (Leases) list()         {}
 func (Tokens) list()         {}
 func (Agents) list()         {}
+func (Materials) list()      {}
 
 // RowPage bounds what one Rows call returns. Cursor is the Next of the page
 // before, empty for the first.

@@ -21,18 +21,19 @@ const (
 	KindLease
 	KindToken
 	KindAgent
+	KindMaterial
 )
 
 // Kinds are all kinds of rows.
 var Kinds = []Kind{
 	KindSession, KindInterrupt, KindRun, KindWorkflow, KindOpenWork, KindTimer,
-	KindCommand, KindAlias, KindLease, KindToken, KindAgent,
+	KindCommand, KindAlias, KindLease, KindToken, KindAgent, KindMaterial,
 }
 
 func (k Kind) String() string {
 	names := [...]string{
 		"session", "interrupt", "run", "workflow", "open work", "timer",
-		"command", "alias", "lease", "token", "agent",
+		"command", "alias", "lease", "token", "agent", "material",
 	}
 	if k == 0 || int(k) > len(names) {
 		return fmt.Sprintf("kind %d", uint8(k))
@@ -83,6 +84,11 @@ func LeaseKey(executor string) Key { return Key{Kind: KindLease, ID: executor} }
 // TokenKey names a token of an executor.
 func TokenKey(executor, id string) Key { return Key{Kind: KindToken, Space: executor, ID: id} }
 
+// MaterialKey names an attachment or an artifact of a session; the space says which.
+func MaterialKey(session, space, id string) Key {
+	return Key{Kind: KindMaterial, Session: session, Space: space, ID: id}
+}
+
 // AgentKey names the owner record of an agent process.
 func AgentKey(id string) Key { return Key{Kind: KindAgent, ID: id} }
 
@@ -111,6 +117,7 @@ var shapes = [...]shape{
 	KindLease:     {known: true, id: true},
 	KindToken:     {known: true, space: true, id: true},
 	KindAgent:     {known: true, id: true},
+	KindMaterial:  {known: true, session: true, space: true, id: true},
 }
 
 // Validate holds a key to the parts that its kind has.
@@ -253,6 +260,17 @@ type AgentRow struct {
 	Value   []byte
 }
 
+// MaterialRow is an attachment or an artifact of a session. Derived.
+type MaterialRow struct {
+	Session string
+	// Space says what it is, ID names it there.
+	Space string
+	ID    string
+	// Digest names the bytes that are kept for it; empty where there are none.
+	Digest string
+	Value  []byte
+}
+
 // Key implements Row; so do the methods below.
 func (r SessionRow) Key() Key   { return SessionKey(r.Session) }
 func (r InterruptRow) Key() Key { return InterruptKey(r.ID) }
@@ -265,6 +283,7 @@ func (r AliasRow) Key() Key     { return AliasKey(r.Space, r.Alias) }
 func (r LeaseRow) Key() Key     { return LeaseKey(r.Executor) }
 func (r TokenRow) Key() Key     { return TokenKey(r.Executor, r.ID) }
 func (r AgentRow) Key() Key     { return AgentKey(r.ID) }
+func (r MaterialRow) Key() Key  { return MaterialKey(r.Session, r.Space, r.ID) }
 
 // Derived implements Row; so do the methods below.
 func (r SessionRow) Derived() bool   { return true }
@@ -278,6 +297,7 @@ func (r AliasRow) Derived() bool     { return true }
 func (r LeaseRow) Derived() bool     { return false }
 func (r TokenRow) Derived() bool     { return false }
 func (r AgentRow) Derived() bool     { return false }
+func (r MaterialRow) Derived() bool  { return true }
 
 func (r SessionRow) owner() string   { return r.Session }
 func (r InterruptRow) owner() string { return r.Session }
@@ -290,6 +310,7 @@ func (r AliasRow) owner() string     { return r.Session }
 func (r LeaseRow) owner() string     { return "" }
 func (r TokenRow) owner() string     { return r.Session }
 func (r AgentRow) owner() string     { return "" }
+func (r MaterialRow) owner() string  { return r.Session }
 
 // Owner is the session with which a row is deleted, "" for a row of none.
 func Owner(row Row) string { return row.owner() }

@@ -82,6 +82,8 @@ func decodeKind(kind Kind, v *fieldVisitor) Row {
 		return decodeInto(v, (*TokenRow).visit)
 	case KindAgent:
 		return decodeInto(v, (*AgentRow).visit)
+	case KindMaterial:
+		return decodeInto(v, (*MaterialRow).visit)
 	default:
 		return nil
 	}
@@ -121,6 +123,7 @@ func (r AliasRow) fields(v *fieldVisitor)     { r.visit(v) }
 func (r LeaseRow) fields(v *fieldVisitor)     { r.visit(v) }
 func (r TokenRow) fields(v *fieldVisitor)     { r.visit(v) }
 func (r AgentRow) fields(v *fieldVisitor)     { r.visit(v) }
+func (r MaterialRow) fields(v *fieldVisitor)  { r.visit(v) }
 
 func (r *SessionRow) visit(v *fieldVisitor) {
 	v.text(&r.Session)
@@ -200,6 +203,14 @@ func (r *TokenRow) visit(v *fieldVisitor) {
 func (r *AgentRow) visit(v *fieldVisitor) {
 	v.text(&r.ID)
 	v.text(&r.Session)
+	v.bytes(&r.Value)
+}
+
+func (r *MaterialRow) visit(v *fieldVisitor) {
+	v.text(&r.Session)
+	v.text(&r.Space)
+	v.text(&r.ID)
+	v.text(&r.Digest)
 	v.bytes(&r.Value)
 }
 

@@ -28,7 +28,7 @@ const progressFacts = 10_000
 // NewVerifier starts a report.
 func NewVerifier(identity Identity, options VerifyOptions) *Verifier {
 	if options.MaxProblems <= 0 {
-		options.MaxProblems = 1_000
+		options.MaxProblems = maxProblems
 	}
 	return &Verifier{
 		options:  options,

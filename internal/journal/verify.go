@@ -28,12 +28,26 @@ type Report struct {
 	Facts    uint64 `json:"facts"`
 	Bytes    uint64 `json:"bytes"`
 	Rows     uint64 `json:"rows"`
+	// Contents counts what is kept beside the journal. A journal knows nothing of it: who
+	// keeps it adds to the report.
+	Contents uint64 `json:"contents"`
 	// LastOffset and LastEvent are the highest numbers given.
 	LastOffset uint64 `json:"lastOffset"`
 	LastEvent  uint64 `json:"lastEvent"`
 	// ProblemCount counts all problems, Problems lists the first of them.
 	ProblemCount uint64    `json:"problemCount"`
 	Problems     []Problem `json:"problems"`
+}
+
+// maxProblems is how many problems are listed where no other number is given.
+const maxProblems = 1_000
+
+// Add adds a problem that was found outside of the journal.
+func (r *Report) Add(p Problem) {
+	r.ProblemCount++
+	if len(r.Problems) < maxProblems {
+		r.Problems = append(r.Problems, p)
+	}
 }
 
 // OK says that nothing was found.
@@ -72,4 +86,6 @@ const (
 	ProblemRow ProblemCode = "row"
 	// ProblemDerived: a derived row is not what the facts say.
 	ProblemDerived ProblemCode = "derived"
+	// ProblemContent: bytes that a fact names are missing or damaged.
+	ProblemContent ProblemCode = "content"
 )

@@ -139,9 +139,14 @@ func (s *Server) fromHere(w http.ResponseWriter, r *http.Request) bool {
 // limitBody bounds size and time of the body, and takes none that would grow. When it returns false it has
 // answered.
 func (s *Server) limitBody(w *response, r *http.Request, raw http.ResponseWriter) bool {
-	if r.ContentLength > MaxBody {
+	most := int64(MaxBody)
+	limit, long := s.options.LongBody(r)
+	if long {
+		most = limit
+	}
+	if r.ContentLength > most {
 		hearOut(w, r)
-		WriteProblem(w, r, bodyTooLarge())
+		WriteProblem(w, r, bodyTooLarge(most))
 		return false
 	}
 	if r.ContentLength == 0 {
@@ -155,7 +160,11 @@ func (s *Server) limitBody(w *response, r *http.Request, raw http.ResponseWriter
 	}
 	// The raw writer, because only it can tell net/http to hang up on a client
 	// that sends too much.
-	r.Body = http.MaxBytesReader(raw, r.Body, MaxBody)
+	r.Body = http.MaxBytesReader(raw, r.Body, most)
+	if long {
+		r.Body = patientBody{r.Body, w.control}
+		return true
+	}
 	// net/http takes the deadline away at the end of the body.
 	_ = w.control.SetReadDeadline(time.Now().Add(bodyTimeout))
 	return true

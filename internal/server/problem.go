@@ -70,7 +70,7 @@ func ProblemOf(err error) *Problem {
 	case errors.Is(err, access.ErrForbidden):
 		return &Problem{HTTPStatus: http.StatusForbidden, Code: CodeForbidden, Detail: "the token does not allow this"}
 	case errors.As(err, &tooLarge):
-		return bodyTooLarge()
+		return bodyTooLarge(tooLarge.Limit)
 	}
 	return &Problem{HTTPStatus: http.StatusInternalServerError, Code: CodeInternal}
 }

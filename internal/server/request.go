@@ -12,7 +12,7 @@ import (
 	"github.com/mahati-host/mahati/internal/access"
 )
 
-// MaxBody is the largest request body.
+// MaxBody is the largest request body, but for those of Options.LongBody.
 const MaxBody = 1 << 20
 
 // bodyTimeout is how long a client may take to send a body.
@@ -55,21 +55,49 @@ func Annotate(ctx context.Context, key, value string) {
 // ReadBody reads the whole body of a request. Its errors are problems.
 func ReadBody(r *http.Request) ([]byte, error) {
 	body, err := io.ReadAll(r.Body)
-	var tooLarge *http.MaxBytesError
-	switch {
-	case errors.As(err, &tooLarge):
-		return nil, bodyTooLarge()
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		return nil, &Problem{HTTPStatus: http.StatusRequestTimeout, Code: CodeBodyTimeout, Detail: "the body did not arrive in time"}
+	switch known := BodyError(err); {
+	case known != err:
+		return nil, known
 	case err != nil:
 		return nil, &Problem{HTTPStatus: http.StatusBadRequest, Code: CodeBadRequest, Detail: "the body did not arrive whole"}
 	}
 	return body, nil
 }
 
-func bodyTooLarge() *Problem {
+// BodyError returns the problem of an error that reading a body had; any other error is
+// itself.
+func BodyError(err error) error {
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		return bodyTooLarge(tooLarge.Limit)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return &Problem{HTTPStatus: http.StatusRequestTimeout, Code: CodeBodyTimeout, Detail: "the body did not arrive in time"}
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return &Problem{HTTPStatus: http.StatusBadRequest, Code: CodeBadRequest, Detail: "the body did not arrive whole"}
+	}
+	return err
+}
+
+// NoteFailure keeps an error for the request's log line, where no answer can tell it any
+// more.
+func NoteFailure(ctx context.Context, err error) { stateOf(ctx).failure = err }
+
+// patientBody is a long body: what counts is that it comes on.
+type patientBody struct {
+	io.ReadCloser
+	control *http.ResponseController
+}
+
+// Read gives each piece its time.
+func (b patientBody) Read(p []byte) (int, error) {
+	_ = b.control.SetReadDeadline(time.Now().Add(bodyTimeout))
+	return b.ReadCloser.Read(p)
+}
+
+func bodyTooLarge(limit int64) *Problem {
 	return &Problem{
 		HTTPStatus: http.StatusRequestEntityTooLarge, Code: CodeBodyTooLarge,
-		Detail: "the body is larger than allowed", Members: map[string]any{"limit": MaxBody},
+		Detail: "the body is larger than allowed", Members: map[string]any{"limit": limit},
 	}
 }

@@ -50,6 +50,9 @@ type Options struct {
 	// Store names the store behind this host, in letters and digits: it makes the name
 	// of the host's cookie its own. Empty: a name that all such hosts share.
 	Store string
+	// LongBody tells how large the body of a request may be that may be larger than
+	// MaxBody; it may take any time that it comes on. Nil: there is none.
+	LongBody func(*http.Request) (limit int64, long bool)
 	// Metrics answers GET /metrics, for those who may read it. Nil: nothing is there.
 	Metrics http.Handler
 	// Observe is told of each request once it has ended. Nil: nobody is.
@@ -111,6 +114,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Ready == nil {
 		o.Ready = func() string { return "" }
+	}
+	if o.LongBody == nil {
+		o.LongBody = func(*http.Request) (int64, bool) { return 0, false }
 	}
 	if o.Metrics == nil {
 		o.Metrics = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { WriteProblem(w, r, nothingHere()) })

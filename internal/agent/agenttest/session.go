@@ -43,21 +43,22 @@ type Session struct {
 	t   testing.TB
 	opt Options
 
-	mu      sync.Mutex
-	state   *session.State
-	log     [][]byte         // the facts, encoded
-	batches []int            // how many facts there are after each batch
-	open    []*book          // the open runs, in the order of their starts
-	calls   map[string]*call // the open tool calls
-	answers map[string]narad.Raw
-	counts  map[string]int // ids given, by their kind
-	changed chan struct{}  // closed at the next batch, and when the host dies
-	life    int            // counts restarts: handles of an earlier life are dead
-	dead    bool
-	cancel  context.CancelFunc // of the run under way
-	ref     string
-	owned   []agent.Process
-	refused []string
+	mu        sync.Mutex
+	state     *session.State
+	log       [][]byte         // the facts, encoded
+	batches   []int            // how many facts there are after each batch
+	open      []*book          // the open runs, in the order of their starts
+	calls     map[string]*call // the open tool calls
+	answers   map[string]narad.Raw
+	artifacts map[string][]byte
+	counts    map[string]int // ids given, by their kind
+	changed   chan struct{}  // closed at the next batch, and when the host dies
+	life      int            // counts restarts: handles of an earlier life are dead
+	dead      bool
+	cancel    context.CancelFunc // of the run under way
+	ref       string
+	owned     []agent.Process
+	refused   []string
 }
 
 // New returns an empty session.

@@ -100,6 +100,7 @@ func richBatches() (*Story, []journal.Batch) {
 		put(journal.LeaseRow{Executor: "laptop", Value: []byte("lease")}),
 		put(journal.TokenRow{Executor: "laptop", ID: "token", Session: "rich"}),
 		put(journal.AgentRow{ID: "agent", Session: "rich", Value: []byte("pid")}),
+		put(journal.MaterialRow{Session: "rich", Space: "artifact", ID: "m", Digest: "d"}),
 	}
 	second := s.Batch(s.Fact(Place{Run: "r1", Workflow: "w1", Log: "r1", Logs: 1, Events: 1}))
 	second.Changes = []journal.Change{

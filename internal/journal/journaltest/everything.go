@@ -119,11 +119,11 @@ func (e *examiner) lists(probes *Probes) {
 	lists := []journal.List{
 		journal.Sessions{}, journal.Sessions{NewestFirst: true}, journal.Sessions{State: "active"},
 		journal.Sessions{State: "archived", Workspace: "w1", NewestFirst: true},
-		journal.OpenInterrupts{}, journal.OpenWork{}, journal.Leases{}, journal.Agents{},
+		journal.OpenInterrupts{}, journal.OpenWork{}, journal.Leases{}, journal.Agents{}, journal.Materials{},
 		journal.TimersDue{Until: Start.Add(30 * time.Second)}, journal.TimersDue{Until: Start.Add(1000 * time.Hour)},
 	}
 	for _, session := range probes.sessions.order {
-		lists = append(lists, journal.OpenInterrupts{Session: session})
+		lists = append(lists, journal.OpenInterrupts{Session: session}, journal.Materials{Session: session, Space: "a"})
 	}
 	for _, executor := range probes.executors.order {
 		lists = append(lists, journal.Tokens{Executor: executor})

@@ -359,6 +359,9 @@ func (m *Model) place(list journal.List, row journal.Row) (string, bool) {
 	case journal.Agents:
 		r, ok := row.(journal.AgentRow)
 		return r.ID, ok
+	case journal.Materials:
+		r, ok := row.(journal.MaterialRow)
+		return created(r.Session) + r.Space + " " + r.ID, ok && (list == journal.Materials{} || list == journal.Materials{Session: r.Session, Space: r.Space})
 	}
 	return "", false
 }

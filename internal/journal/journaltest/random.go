@@ -184,6 +184,7 @@ func (g *Generator) change(s *Story, facts int) journal.Change {
 		journal.LeaseRow{Executor: g.prefix + "e", Value: []byte{byte(g.IntN(3))}},
 		journal.TokenRow{Executor: g.prefix + "e", ID: n("k"), Session: s.Session},
 		journal.AgentRow{ID: n("agent"), Session: s.Session},
+		journal.MaterialRow{Session: s.Session, Space: []string{"a", "b"}[g.IntN(2)], ID: n("m"), Digest: n("d")},
 	}
 	row := rows[g.IntN(len(rows))]
 	if g.Chance(4) {

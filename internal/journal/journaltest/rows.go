@@ -118,6 +118,8 @@ func testLists(t *testing.T, engine Engine) {
 			put(journal.TokenRow{Executor: "laptop", ID: "t" + session, Session: session}),
 			put(journal.TokenRow{Executor: "laptop2", ID: "other", Session: session}),
 			put(journal.AgentRow{ID: session}),
+			put(journal.MaterialRow{Session: session, Space: "b", ID: "1" + session, Digest: "d"}),
+			put(journal.MaterialRow{Session: session, Space: "a", ID: "2" + session}),
 		))
 	}
 	session := func(r journal.SessionRow) string { return r.Session }
@@ -129,6 +131,10 @@ func testLists(t *testing.T, engine Engine) {
 	wantList(t, "leases", list(t, j, journal.Leases{}, func(r journal.LeaseRow) string { return r.Executor }), "ealpha", "emid", "ezeta")
 	wantList(t, "tokens", list(t, j, journal.Tokens{Executor: "laptop"}, func(r journal.TokenRow) string { return r.ID }), "talpha", "tmid", "tzeta")
 	wantList(t, "agents", list(t, j, journal.Agents{}, func(r journal.AgentRow) string { return r.ID }), "alpha", "mid", "zeta")
+	material := func(r journal.MaterialRow) string { return r.Space + r.ID }
+	wantList(t, "materials", list(t, j, journal.Materials{}, material), "a2zeta", "b1zeta", "a2alpha", "b1alpha", "a2mid", "b1mid")
+	wantList(t, "materials of one", list(t, j, journal.Materials{Session: "alpha", Space: "b"}, material), "b1alpha")
+	wantList(t, "materials of none", list(t, j, journal.Materials{Session: "none", Space: "b"}, material))
 	testPages(t, j)
 }
 

@@ -14,7 +14,7 @@ import (
 // that is done, so that the next open can finish what was interrupted.
 
 // rangesOfSid are the tags whose keys of a session are removed as a range.
-var rangesOfSid = []byte{tagBatch, tagMark, tagCurrent, tagCatalogue, tagOpenWork, tagCommand, tagSnapshot}
+var rangesOfSid = []byte{tagBatch, tagMark, tagCurrent, tagCatalogue, tagOpenWork, tagCommand, tagMaterial, tagSnapshot}
 
 // sweptTags are the tags whose rows have to be looked through.
 var sweptTags = []byte{tagInterrupt, tagRun, tagWorkflow, tagTimer, tagAlias, tagToken}

@@ -161,6 +161,12 @@ func (v *view) listing(list journal.List) (*listing, error) {
 		return ownRows(append(textKey(tagToken, list.Executor), 0)), nil
 	case journal.Agents:
 		return ownRows([]byte{tagAgent}), nil
+	case journal.Materials:
+		if list == (journal.Materials{}) {
+			return ownRows([]byte{tagMaterial}), nil
+		}
+		s, err := v.stream(list.Session)
+		return ownRows(append(append(keyOf(tagMaterial, s.sid), list.Space...), 0)), err
 	default:
 		return nil, fmt.Errorf("%w: list %T", journal.ErrInvalid, list)
 	}

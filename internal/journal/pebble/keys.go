@@ -30,6 +30,7 @@ import (
 //	a<space>0<alias>             alias
 //	e<executor>  f<executor>0<id>   lease, token
 //	y<id>                        owner record of an agent
+//	h<sid><space>0<id>           attachment, artifact
 //	s<sid><sequence>             control snapshot
 //	z<sid>                       a deletion that is not complete
 //
@@ -60,6 +61,7 @@ const (
 	tagLease      = 'e'
 	tagToken      = 'f'
 	tagAgent      = 'y'
+	tagMaterial   = 'h'
 	tagSnapshot   = 's'
 	tagUnfinished = 'z'
 )
@@ -69,7 +71,7 @@ var rowTags = map[journal.Kind]byte{
 	journal.KindSession: tagCatalogue, journal.KindInterrupt: tagInterrupt, journal.KindRun: tagRun,
 	journal.KindWorkflow: tagWorkflow, journal.KindOpenWork: tagOpenWork, journal.KindTimer: tagTimer,
 	journal.KindCommand: tagCommand, journal.KindAlias: tagAlias, journal.KindLease: tagLease,
-	journal.KindToken: tagToken, journal.KindAgent: tagAgent,
+	journal.KindToken: tagToken, journal.KindAgent: tagAgent, journal.KindMaterial: tagMaterial,
 }
 
 // keyOf starts a key of a tag and numbers.
@@ -116,6 +118,8 @@ func rowKey(key journal.Key, sid uint64) []byte {
 	case journal.KindCommand:
 		sum := sha256.Sum256([]byte(key.Space + "\x00" + key.ID))
 		return append(keyOf(tag, sid), sum[:16]...)
+	case journal.KindMaterial:
+		return append(append(append(keyOf(tag, sid), key.Space...), 0), key.ID...)
 	case journal.KindAlias, journal.KindToken:
 		return append(append(textKey(tag, key.Space), 0), key.ID...)
 	default:

@@ -71,20 +71,28 @@ type handler func(http.ResponseWriter, *request) error
 // Register adds the routes to a mux.
 func (b *Binding) Register(mux *http.ServeMux) {
 	for pattern, handle := range map[string]handler{
-		"GET /capabilities":                b.capabilities,
-		"POST /sessions":                   b.create,
-		"GET /sessions":                    b.list,
-		"GET /sessions/{id}":               b.summary,
-		"DELETE /sessions/{id}":            b.remove,
-		"POST /sessions/{id}/archive":      b.archive,
-		"POST /sessions/{id}/restore":      b.restore,
-		"GET /sessions/{id}/attach":        b.attach,
-		"GET /sessions/{id}/events":        b.events,
-		"GET /sessions/{id}/stream":        b.stream,
-		"GET /sessions/{id}/messages":      b.messages,
-		"GET /sessions/{id}/graph":         b.graph,
-		"GET /sessions/{id}/audit":         b.audit,
-		"GET /workspaces/{id}/stream":      b.workspaceStream,
+		"GET /capabilities":               b.capabilities,
+		"POST /sessions":                  b.create,
+		"GET /sessions":                   b.list,
+		"GET /sessions/{id}":              b.summary,
+		"DELETE /sessions/{id}":           b.remove,
+		"POST /sessions/{id}/archive":     b.archive,
+		"POST /sessions/{id}/restore":     b.restore,
+		"GET /sessions/{id}/attach":       b.attach,
+		"GET /sessions/{id}/events":       b.events,
+		"GET /sessions/{id}/stream":       b.stream,
+		"GET /sessions/{id}/messages":     b.messages,
+		"GET /sessions/{id}/graph":        b.graph,
+		"GET /sessions/{id}/audit":        b.audit,
+		"GET /workspaces/{id}/stream":     b.workspaceStream,
+		"POST /sessions/{id}/attachments": b.upload,
+		"GET /sessions/{id}/attachments":  b.materials(host.Attachments),
+		"GET /sessions/{id}/artifacts":    b.materials(host.Artifacts),
+
+		"GET /sessions/{id}/attachments/{material}":    b.content(host.Attachments),
+		"DELETE /sessions/{id}/attachments/{material}": b.removeAttachment,
+		"GET /sessions/{id}/artifacts/{material}":      b.content(host.Artifacts),
+
 		"POST /executors/{id}/attach":      b.attachExecutor,
 		"GET /executors/{id}/stream":       b.executorStream,
 		"POST /executors/{id}/controls":    b.control,
@@ -107,6 +115,15 @@ func (b *Binding) Register(mux *http.ServeMux) {
 			}
 		})
 	}
+}
+
+// LongBody is the largest body of a request, where that is another than the edge's: an
+// attachment's.
+func (b *Binding) LongBody(r *http.Request) (limit int64, long bool) {
+	path, ours := strings.CutPrefix(r.URL.Path, Prefix+"/sessions/")
+	id, rest, _ := strings.Cut(path, "/")
+	// One more, so that the host itself finds that it is too much, and records it.
+	return b.host.MaxAttachment() + 1, ours && id != "" && rest == "attachments" && r.Method == http.MethodPost
 }
 
 // write answers with a JSON document.

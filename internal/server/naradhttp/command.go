@@ -3,6 +3,7 @@ package naradhttp
 import (
 	"cmp"
 	"net/http"
+	"strconv"
 
 	"github.com/mahati-host/mahati/internal/access"
 	"github.com/mahati-host/mahati/internal/decide"
@@ -95,14 +96,27 @@ func (m message) request() (host.Request, error) {
 	return host.Request{
 			Action: access.SendMessage, Session: m.SessionID, CommandID: m.CommandID,
 			Command: decide.Message{
-				MessageID: m.MessageID, Content: m.Content, WhenBusy: m.WhenBusy, Attachments: len(m.AttachmentIDs),
+				MessageID: m.MessageID, Content: m.Content, WhenBusy: m.WhenBusy, AttachmentIDs: m.AttachmentIDs,
 			},
 		}, cmp.Or(
 			checkID("sessionId", m.SessionID),
 			checkIDs(named{"messageId", m.MessageID}),
 			checkContent("content", m.Content),
+			checkAttachments(m.AttachmentIDs),
 			checkWhenBusy(m.WhenBusy),
 		)
+}
+
+func checkAttachments(ids []string) error {
+	if err := checkCount("attachmentIds", len(ids)); err != nil {
+		return err
+	}
+	for i, id := range ids {
+		if err := checkID("attachmentIds."+strconv.Itoa(i), id); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func checkWhenBusy(word decide.WhenBusy) error {

@@ -174,10 +174,11 @@ func (r *rig) serve(o naradhttp.Options, listener *servertest.Listener, logger *
 		return token.Name, err == nil
 	}
 	mux := http.NewServeMux()
-	naradhttp.New(r.host, r.streams, o).Register(mux)
+	binding := naradhttp.New(r.host, r.streams, o)
+	binding.Register(mux)
 	var err error
 	r.server, err = server.New(server.Routes(mux), r.tokens, access.NewCookies(r.tokens, access.CookieOptions{}), r.streams,
-		server.Options{Logger: logger})
+		server.Options{Logger: logger, LongBody: binding.LongBody})
 	if err != nil {
 		r.t.Fatal(err)
 	}

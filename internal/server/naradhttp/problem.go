@@ -60,6 +60,18 @@ var problems = []struct {
 		HTTPStatus: http.StatusServiceUnavailable, Code: "too_many_executors", Detail: "as many executors are attached as the host allows",
 		RetryAfter: 15 * time.Second,
 	}},
+	{host.ErrDigestMismatch, server.Problem{
+		HTTPStatus: http.StatusUnprocessableEntity, Code: "digest_mismatch", Detail: "the bytes do not have the announced digest",
+	}},
+	{host.ErrNoMaterials, server.Problem{
+		HTTPStatus: http.StatusNotImplemented, Code: "unsupported", Detail: "this host keeps no attachments and artifacts",
+	}},
+	{host.ErrContentDamaged, server.Problem{
+		HTTPStatus: http.StatusInternalServerError, Code: "content_damaged", Detail: "the stored bytes are damaged",
+	}},
+	{host.ErrContentMissing, server.Problem{
+		HTTPStatus: http.StatusInternalServerError, Code: "content_damaged", Detail: "the stored bytes are missing",
+	}},
 	{context.Canceled, server.Problem{ // nobody reads it, but it is no error of ours to be logged
 		HTTPStatus: http.StatusInternalServerError, Code: "canceled", Detail: "the request ended before its answer",
 	}},

@@ -16,7 +16,7 @@ type request struct {
 
 // parameters are those that some route reads. Others are ignored, as unknown fields are.
 var parameters = []string{
-	"afterRevision", "afterSequence", "afterSessionSequence", "afterWorkflowSequence", "cursor", "hydrate", "limit", "profiles",
+	"afterRevision", "afterSequence", "afterSessionSequence", "afterWorkflowSequence", "commandId", "cursor", "hydrate", "limit", "name", "profiles",
 	"rootRunId", "sessionId", "state", "unclaimed", "watch", "workflowId", "workspaceId",
 }
 
