@@ -98,6 +98,9 @@ func (d *Daemon) start(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
+	if err := os.RemoveAll(scratchDir(d.cfg)); err != nil {
+		return fmt.Errorf("remove what a dead host left: %w", err)
+	}
 	agents, err := newAgents(d.cfg, o)
 	if err != nil {
 		return err
@@ -151,6 +154,9 @@ func (d *Daemon) openHome(o Options) error {
 }
 
 func storeDir(cfg config.Config) string { return filepath.Join(cfg.Home, "store") }
+
+// scratchDir is where agents get copies of attachments. Nothing in it outlives the host.
+func scratchDir(cfg config.Config) string { return filepath.Join(cfg.Home, "scratch") }
 
 // blobDir is where the bytes of attachments and artifacts lie.
 func blobDir(cfg config.Config) string { return filepath.Join(cfg.Home, "blobs") }

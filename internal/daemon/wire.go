@@ -54,7 +54,7 @@ func newAgents(cfg config.Config, o Options) (agents, error) {
 		}
 	}
 	for name, c := range cfg.Agents.Named {
-		kind, err := newAgent(name, c, o)
+		kind, err := newAgent(name, c, scratchDir(cfg), o)
 		if err != nil {
 			return a, fmt.Errorf("agent %s: %w", name, err)
 		}
@@ -63,7 +63,7 @@ func newAgents(cfg config.Config, o Options) (agents, error) {
 	return a, nil
 }
 
-func newAgent(name string, c config.Agent, o Options) (agent.Kind, error) {
+func newAgent(name string, c config.Agent, scratch string, o Options) (agent.Kind, error) {
 	switch c.Kind {
 	case config.KindACP:
 		servers, err := mcpServers(c.MCP)
@@ -73,7 +73,7 @@ func newAgent(name string, c config.Agent, o Options) (agent.Kind, error) {
 		return acp.New(acp.Options{
 			Name: name, Command: c.Command, PassEnv: c.Env, Dir: c.CWD, AuthMethod: c.AuthMethod, MCPServers: servers,
 			ReadFiles: c.Offers("fs/read_text_file"), WriteFiles: c.Offers("fs/write_text_file"), Terminals: offersTerminals(c),
-			Version: o.Version, Logger: o.Logger,
+			Version: o.Version, Logger: o.Logger, Scratch: scratch,
 		})
 	case config.KindScript:
 		file, err := os.ReadFile(c.File)

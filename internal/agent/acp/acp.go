@@ -44,6 +44,9 @@ type Options struct {
 	ReadFiles, WriteFiles, Terminals bool
 	// Version is the host's, as it is told to the agent; empty: "0".
 	Version string
+	// Scratch is a directory for copies of attachments that the agent does not take in
+	// its prompts; they go with its process. Empty: a run with such an attachment fails.
+	Scratch string
 	// StartTimeout is how long the agent may take until it is ready for the first
 	// prompt; 0: two minutes, since it may have to be downloaded.
 	StartTimeout time.Duration

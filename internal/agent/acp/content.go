@@ -2,6 +2,7 @@ package acp
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -44,6 +45,10 @@ type opaque struct {
 	Name      string `json:"name,omitzero"`
 	URI       string `json:"uri,omitzero"`
 	Terminal  string `json:"terminalId,omitzero"`
+	// ArtifactID names the content itself, once it is kept.
+	ArtifactID string `json:"artifactId,omitzero"`
+
+	data string // in base64
 }
 
 // diff is a change of a file.
@@ -112,15 +117,37 @@ func (b *block) text() text {
 	return b.Text
 }
 
-// opaque tells of content that is no text, without it.
+// opaque tells of content that is no text.
 func (b *block) opaque() opaque {
-	o := opaque{MediaType: b.MimeType, Bytes: decodedSize(b.Data), Name: label(b.Name, maxName), URI: label(b.URI, maxTitle)}
+	o := opaque{MediaType: b.MimeType, Bytes: decodedSize(b.Data), Name: label(b.Name, maxName), URI: label(b.URI, maxTitle), data: b.Data}
 	if b.Resource != nil {
 		o.MediaType, o.Bytes, o.URI = b.Resource.MimeType, decodedSize(b.Resource.Blob), label(b.Resource.URI, maxTitle)
+		o.data = b.Resource.Blob
 	}
 	o.MediaType = label(o.MediaType, maxName)
 	o.Truncated = o.Bytes > 0
 	return o
+}
+
+// keep makes content that is no text an artifact (R7). Where the host keeps none, or it
+// cannot be read, it stays untold.
+func (t *turn) keep(v *voice, toolCallID string, o *opaque) {
+	data, err := base64.StdEncoding.DecodeString(o.data)
+	if o.data = ""; err != nil || len(data) == 0 {
+		return
+	}
+	a := agent.Artifact{Name: o.Name, MediaType: o.MediaType, ToolCallID: toolCallID}
+	id, err := v.h.AddArtifact(t.record, a, bytes.NewReader(data))
+	if errors.Is(err, agent.ErrInvalid) { // by what it is called
+		a.Name, a.MediaType = "", ""
+		id, err = v.h.AddArtifact(t.record, a, bytes.NewReader(data))
+	}
+	switch {
+	case err == nil:
+		o.ArtifactID, o.Truncated = id, false
+	case !errors.Is(err, errors.ErrUnsupported):
+		t.took(v, err)
+	}
 }
 
 // decodedSize returns how many bytes a base64 text stands for.

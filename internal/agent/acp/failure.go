@@ -11,13 +11,14 @@ import (
 
 // Codes of runs that fail.
 const (
-	codeUnavailable = "agent_unavailable"    // it cannot be started
-	codeAuth        = "agent_auth_required"  // it wants somebody to sign in
-	codeExited      = "agent_exited"         // it ended during the turn
-	codeProtocol    = "agent_protocol_error" // what it writes is not the protocol
-	codeHung        = "agent_unresponsive"   // it does not read
-	codeAgentError  = "agent_error"          // it reported an error
-	codeMaxRequests = "max_turn_requests"    // it reached its own bound (R42)
+	codeUnavailable = "agent_unavailable"      // it cannot be started
+	codeAuth        = "agent_auth_required"    // it wants somebody to sign in
+	codeExited      = "agent_exited"           // it ended during the turn
+	codeProtocol    = "agent_protocol_error"   // what it writes is not the protocol
+	codeHung        = "agent_unresponsive"     // it does not read
+	codeAgentError  = "agent_error"            // it reported an error
+	codeAttachment  = "attachment_unavailable" // one of its message cannot be handed on
+	codeMaxRequests = "max_turn_requests"      // it reached its own bound (R42)
 )
 
 // failure is why a run fails, in words fit for users. Nothing of them is the agent's.

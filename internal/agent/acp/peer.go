@@ -28,6 +28,7 @@ type peer struct {
 
 	aside     atomic.Int64 // how many messages came outside of a turn
 	loads     bool         // it can load sessions
+	accepts   accepts      // in prompts
 	methods   []string     // its ways to sign in
 	sessionID string
 
@@ -62,6 +63,7 @@ func (p *peer) watch() {
 	<-p.conn.wrote
 	p.child.out.Close()
 	<-p.child.logged
+	p.sweepScratch()
 	p.disown()
 }
 
@@ -124,6 +126,7 @@ func (p *peer) initialize(ctx context.Context) error {
 		ProtocolVersion int `json:"protocolVersion"`
 		Capabilities    struct {
 			LoadSession bool       `json:"loadSession"`
+			Prompt      accepts    `json:"promptCapabilities"`
 			MCP         transports `json:"mcpCapabilities"`
 		} `json:"agentCapabilities"`
 		AuthMethods []struct {
@@ -140,7 +143,7 @@ func (p *peer) initialize(ctx context.Context) error {
 	if !answer.Capabilities.MCP.reach(p.opt.MCPServers) {
 		return unavailable("The agent cannot connect to an MCP server by its URL.", nil)
 	}
-	p.loads = answer.Capabilities.LoadSession
+	p.loads, p.accepts = answer.Capabilities.LoadSession, answer.Capabilities.Prompt
 	for _, m := range answer.AuthMethods {
 		p.methods = append(p.methods, m.ID)
 	}
@@ -255,17 +258,20 @@ const provider = "acp"
 
 // prompt performs one turn.
 func (p *peer) prompt(ctx, life context.Context, h agent.Handle) agent.Ending {
+	blocks, err := p.promptOf(h.Info().Prompt)
+	if err != nil {
+		f := failureOf(err, "")
+		p.opt.Logger.Warn("hand on an attachment", "session", p.about.ID, "error", f)
+		return f.ending()
+	}
 	t := newTurn(ctx, life, p, h)
 	defer t.release()
 	p.enterTurn(t)
-	ask := wire.PromptRequest{
-		SessionId: wire.SessionId(p.sessionID),
-		Prompt:    []wire.ContentBlock{wire.TextBlock(h.Info().Prompt.Content)},
-	}
+	ask := wire.PromptRequest{SessionId: wire.SessionId(p.sessionID), Prompt: blocks}
 	// The protocol tells nothing of models: the agent counts as one (R42).
 	t.took(t.root, h.Round(t.record, agent.Round{Provider: provider, Model: p.opt.Name}))
 	answered := make(chan reply, 1)
-	err := p.conn.call(wire.AgentMethodSessionPrompt, ask, func(r reply) {
+	err = p.conn.call(wire.AgentMethodSessionPrompt, ask, func(r reply) {
 		p.enterTurn(nil) // nothing after the answer belongs to the turn
 		answered <- r
 	})

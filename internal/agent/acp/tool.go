@@ -28,7 +28,7 @@ type tool struct {
 	args              narad.Raw
 	corrected         narad.Raw // arguments that came after the start, nil if they are the same
 	content           content
-	brought, output   narad.Raw // the content and the raw output as they are recorded
+	output            narad.Raw // the raw output
 	told              string    // of its output
 }
 
@@ -116,7 +116,7 @@ func (tool *tool) learn(u *update) error {
 		tool.learnArgs(narad.Raw(u.RawInput))
 	}
 	if !absent(u.RawOutput) {
-		tool.output = fit(narad.Raw(u.RawOutput))
+		tool.output = narad.Raw(u.RawOutput)
 	}
 	if absent(u.Content) {
 		return nil
@@ -125,10 +125,7 @@ func (tool *tool) learn(u *update) error {
 	if err != nil {
 		return err
 	}
-	tool.content, tool.brought = c, nil
-	if !c.empty() {
-		tool.brought = fit(encode(c))
-	}
+	tool.content = c
 	return nil
 }
 
@@ -272,6 +269,9 @@ func (t *turn) finish(tool *tool, r agent.ToolResult) {
 	if tool.id == "" {
 		return // it never began
 	}
+	for i := range tool.content.Other {
+		t.keep(tool.by, tool.id, &tool.content.Other[i])
+	}
 	err := mended(tool.response(), func(response narad.Raw) error {
 		r.Response = response
 		return tool.by.h.FinishTool(t.record, tool.id, r)
@@ -327,7 +327,10 @@ func (t *turn) openOf(v *voice) []*tool {
 // response is what a call brought: its content, under "output" the raw output, and under
 // "input" the arguments if they became others.
 func (tool *tool) response() narad.Raw {
-	r := tool.brought
+	var r narad.Raw
+	if !tool.content.empty() {
+		r = encode(tool.content)
+	}
 	for _, more := range []struct {
 		name  string
 		value narad.Raw
@@ -341,5 +344,5 @@ func (tool *tool) response() narad.Raw {
 		}
 		r = slices.Concat(head, narad.Quote(more.name), narad.Raw(":"), more.value, narad.Raw("}"))
 	}
-	return fit(r)
+	return r // the host keeps what no event can hold (R7)
 }

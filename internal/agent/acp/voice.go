@@ -35,7 +35,9 @@ func (t *turn) chunk(u *update) error {
 	}
 	v.messageID = u.MessageID
 	if !b.isText() {
-		t.took(v, v.h.Custom(t.record, "acp.content", encode(b.opaque())))
+		o := b.opaque()
+		t.keep(v, "", &o)
+		t.took(v, v.h.Custom(t.record, "acp.content", encode(o)))
 		return nil
 	}
 	t.say(v, speaks, b.text())

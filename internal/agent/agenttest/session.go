@@ -19,6 +19,8 @@ import (
 type Options struct {
 	// Cwd is the session's working directory.
 	Cwd string
+	// Attachments come with every message.
+	Attachments []agent.Attachment
 	// Answer decides an interrupt when somebody waits for it; false leaves it open.
 	Answer func(session.Interrupt) (Decision, bool)
 	// Client runs the calls of the session's executor; nil: there is none.

@@ -21,6 +21,7 @@ const Arg = "acp-test-agent"
 //	load=refuse      it says that it can, and cannot
 //	load=late        it tells the history after its answer
 //	mcp=http         it says that it reaches servers over HTTP
+//	prompt=LIST      it takes these in prompts, separated by commas: image, audio, embeddedContext
 //	auth             it wants somebody to sign in, with the method "key"
 //	version=N        it speaks this version of the protocol
 //	initialize=exit  it exits with status 7 when it is greeted
@@ -59,6 +60,7 @@ func Command(words ...string) []string {
 //	cancelled               waits for session/cancel
 //	hang                    waits for ever
 //	stderr TEXT             says something in its own log
+//	prompt                  says what else stands in the prompt
 //	servers                 says in its own log of which MCP servers it was told
 //	exit N                  exits
 //	mute                    closes its output and lives on
@@ -138,7 +140,17 @@ type message struct {
 		// ClientCapabilities are what the client is able to do.
 		ClientCapabilities json.RawMessage `json:"clientCapabilities"`
 		Prompt             []struct {
-			Text string `json:"text"`
+			Text     string `json:"text"`
+			Type     string `json:"type"`
+			Data     string `json:"data"`
+			MimeType string `json:"mimeType"`
+			Name     string `json:"name"`
+			URI      string `json:"uri"`
+			Resource struct {
+				Text string `json:"text"`
+				Blob string `json:"blob"`
+				URI  string `json:"uri"`
+			} `json:"resource"`
 		} `json:"prompt"`
 	} `json:"params"`
 }
@@ -206,9 +218,14 @@ func (a *fake) initialize(m message) {
 		version = "1"
 	}
 	loads := a.has("load") || a.has("load=refuse") || a.has("load=late")
+	takes, _ := a.value("prompt")
+	var prompt []string
+	for word := range strings.SplitSeq(takes, ",") {
+		prompt = append(prompt, fmt.Sprintf("%q:true", word))
+	}
 	a.answer(m.ID, fmt.Sprintf(
-		`{"protocolVersion":%s,"agentCapabilities":{"loadSession":%t,"mcpCapabilities":{"http":%t}},"authMethods":[{"id":"key","name":"Key"}]}`,
-		version, loads, a.has("mcp=http")))
+		`{"protocolVersion":%s,"agentCapabilities":{"loadSession":%t,"promptCapabilities":{%s},"mcpCapabilities":{"http":%t}},"authMethods":[{"id":"key","name":"Key"}]}`,
+		version, loads, strings.Join(prompt, ","), a.has("mcp=http")))
 }
 
 func (a *fake) load(m message) {

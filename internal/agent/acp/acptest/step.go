@@ -3,6 +3,7 @@ package acptest
 import (
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"os"
 	"os/exec"
 	"regexp"
@@ -34,6 +35,8 @@ func (a *fake) perform(m message) {
 			}
 			a.answer(m.ID, fmt.Sprintf(`{"stopReason":%q,"usage":%s}`, reason, usage))
 			answered = true
+		case "prompt":
+			a.sayPrompt(m)
 		case "after":
 			a.chunk("agent_message_chunk", rest)
 		default:
@@ -42,6 +45,18 @@ func (a *fake) perform(m message) {
 	}
 	if !answered {
 		a.answer(m.ID, fmt.Sprintf(`{"stopReason":%q}`, a.reason()))
+	}
+}
+
+// sayPrompt says what stands in a prompt besides text. What it is linked to it reads.
+func (a *fake) sayPrompt(m message) {
+	for _, b := range m.Params.Prompt[1:] {
+		said := b.Type + " " + b.MimeType + b.Name + " " + b.Data + b.Resource.Text + b.Resource.Blob
+		if link, err := url.Parse(b.URI); err == nil && link.Scheme == "file" {
+			content, err := os.ReadFile(link.Path)
+			said += fmt.Sprintf("%s %v", content, err)
+		}
+		a.chunk("agent_message_chunk", said+"; ")
 	}
 }
 
