@@ -155,8 +155,10 @@ type Material struct {
 	// is ready.
 	Bytes  int64
 	Digest string
-	// ToolCallID is the call that an artifact came of, if it was one.
+	// ToolCallID is the call that an artifact came of, if it was one; AgentID is the
+	// agent's own id of the artifact (R4).
 	ToolCallID string
+	AgentID    string
 }
 
 // SetMaterial records what is known of an attachment or artifact on each fact of it, so
@@ -165,6 +167,7 @@ func SetMaterial(e *narad.Event, m Material) {
 	setText(e, fieldFileName, m.Name)
 	setText(e, fieldMediaType, m.MediaType)
 	setText(e, fieldToolCall, m.ToolCallID)
+	setText(e, fieldAgent, m.AgentID)
 	if m.Digest != "" {
 		setText(e, fieldDigest, m.Digest)
 		e.SetOptional(fieldBytes, narad.Raw(strconv.FormatInt(m.Bytes, 10)))
@@ -176,7 +179,7 @@ func MaterialOf(e *narad.Event) Material {
 	size, _ := strconv.ParseInt(string(e.Optional(fieldBytes)), 10, 64)
 	return Material{
 		Name: text(e, fieldFileName), MediaType: text(e, fieldMediaType), Bytes: size,
-		Digest: text(e, fieldDigest), ToolCallID: text(e, fieldToolCall),
+		Digest: text(e, fieldDigest), ToolCallID: text(e, fieldToolCall), AgentID: text(e, fieldAgent),
 	}
 }
 

@@ -92,6 +92,8 @@ type Attachment struct {
 
 // Artifact is an output of a run that no event holds.
 type Artifact struct {
+	// AgentID finds the artifact again after a restart.
+	AgentID string
 	// Name is a file name, and may be empty.
 	Name      string
 	MediaType string

@@ -60,6 +60,7 @@ func prefixed(prefix, text string) string {
 
 type sendCommand struct {
 	hostFlags
+	Attach    []string `sep:"none" placeholder:"FILE" help:"A file to go with it; may be given more than once."`
 	WhenBusy  string   `enum:"queue,reject,steer" default:"queue" help:"What becomes of it while a run is active: queue, reject or steer."`
 	CommandID string   `name:"command-id" placeholder:"ID" help:"Makes a repetition harmless."`
 	JSON      bool     `name:"json" help:"Print the answer as JSON."`
@@ -75,8 +76,13 @@ func (c sendCommand) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer host.Close()
+	attached, err := attach(ctx, host, c.Session, c.Attach)
+	if err != nil {
+		return err
+	}
 	answer, err := host.Message(ctx, client.Message{
-		SessionID: c.Session, Content: strings.Join(c.Text, " "), WhenBusy: client.WhenBusy(c.WhenBusy), CommandID: c.CommandID,
+		AttachmentIDs: attached,
+		SessionID:     c.Session, Content: strings.Join(c.Text, " "), WhenBusy: client.WhenBusy(c.WhenBusy), CommandID: c.CommandID,
 	})
 	return a.printAnswer(c.JSON, answer, err)
 }

@@ -37,6 +37,7 @@ type commands struct {
 	Inbox    inboxCommand     `cmd:"" group:"session" help:"List what waits for a decision, in all sessions."`
 	Resolve  resolveCommand   `cmd:"" group:"session" help:"Decide what waits for a decision."`
 	Export   exportCommand    `cmd:"" group:"session" help:"Write the facts of a session as JSON lines."`
+	Artifact artifactCommands `cmd:"" group:"session" help:"List and read what came out of a session."`
 	Executor executorCommand  `cmd:"" group:"other" help:"Run tools for a host elsewhere on this machine."`
 	Demo     demoCommands     `cmd:"" group:"other" help:"Show it live, without key or network."`
 	Narad    naradCommands    `cmd:"" group:"other" help:"Tools for the Narad protocol."`

@@ -20,6 +20,7 @@ type runCommand struct {
 	Workspace string   `placeholder:"ID" help:"Workspace of the session."`
 	Executor  string   `placeholder:"NAME" help:"Executor that runs the session's client tools: see mahati executor."`
 	Cwd       string   `placeholder:"DIR" help:"Directory that the agent works in. Otherwise this one."`
+	Attach    []string `sep:"none" placeholder:"FILE" help:"A file to go with the prompt; may be given more than once."`
 	Detach    bool     `short:"d" help:"Do not follow: print the session's id, with --json the run's too."`
 	JSON      bool     `name:"json" help:"Print the facts as JSON lines, and ask nothing."`
 	Prompt    []string `arg:"" name:"prompt" help:"What to say to the agent, or - to read it from standard input."`
@@ -50,7 +51,11 @@ func (c runCommand) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	sent, err := host.Message(ctx, client.Message{SessionID: created.SessionID, Content: prompt})
+	attached, err := attach(ctx, host, created.SessionID, c.Attach)
+	if err != nil {
+		return err
+	}
+	sent, err := host.Message(ctx, client.Message{SessionID: created.SessionID, Content: prompt, AttachmentIDs: attached})
 	if err != nil {
 		return err
 	}

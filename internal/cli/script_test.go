@@ -35,6 +35,7 @@ import (
 //	keep NAME PATTERN            sets a variable to what the pattern's group matches in stdout
 //	same FILE FILE               compares bytes
 //	jsonlines [N]                demands that stdout is N JSON objects, or some, a line each
+//	corrupt DIR                  changes a byte of every file below a directory
 //	put FILE N TEXT              writes a text N times, and the end of a line
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
@@ -61,12 +62,34 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "host": hostCommand, "await": await, "keep": keep, "same": same, "put": put,
-			"agent": agentCommand, "beat": beat, "jsonlines": jsonLines,
+			"agent": agentCommand, "beat": beat, "jsonlines": jsonLines, "corrupt": corrupt,
 		},
 	})
 }
 
 const patience = 30 * time.Second
+
+func corrupt(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: corrupt DIR")
+	}
+	n := 0
+	ts.Check(filepath.WalkDir(args[0], func(name string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(name)
+		if err != nil || len(data) == 0 {
+			return err
+		}
+		n++
+		data[len(data)/2] ^= 1
+		return os.WriteFile(name, data, 0o600)
+	}))
+	if n == 0 {
+		ts.Fatalf("corrupt %s: there is no file", args[0])
+	}
+}
 
 func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {

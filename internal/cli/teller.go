@@ -54,6 +54,10 @@ func (t *teller) tell(record narad.Record) {
 		t.asked(f)
 	case *narad.InterruptResolved:
 		t.decided(f)
+	case *narad.Attachment:
+		t.attachment(f)
+	case *narad.Artifact:
+		t.artifact(f)
 	case *narad.ProgressRecorded:
 		t.progress(f)
 	case *narad.Custom:
@@ -266,6 +270,34 @@ func resource(input narad.Raw) string {
 	}
 	detail, _ := input.Field("detail").IsString()
 	return joined("\n", joined(" ", parts...), detail)
+}
+
+func (t *teller) attachment(f *narad.Attachment) {
+	switch m := facts.MaterialOf(&f.Event); f.Kind {
+	case narad.TypeAttachmentReady:
+		t.screen.line("", "⇪ "+materialWords(m))
+	case narad.TypeAttachmentFailed:
+		t.screen.line("", t.screen.red("⇪ "+materialWords(m)+": "+oneLine(f.Code)))
+	case narad.TypeAttachmentRemoved:
+		t.screen.line("", t.screen.dim("⇪ "+materialWords(m)+" was removed"))
+	}
+}
+
+func (t *teller) artifact(f *narad.Artifact) {
+	switch m := facts.MaterialOf(&f.Event); f.Kind {
+	case narad.TypeArtifactReady:
+		t.line(f.RunID, "⇩ "+materialWords(m)+t.screen.dim("  "+oneLine(f.ArtifactID)))
+	case narad.TypeArtifactFailed:
+		t.line(f.RunID, t.screen.red("⇩ "+materialWords(m)+": "+oneLine(f.Code)))
+	}
+}
+
+func materialWords(m facts.Material) string {
+	size := ""
+	if m.Digest != "" {
+		size = count(m.Bytes, "byte")
+	}
+	return oneLine(joined(", ", m.Name, m.MediaType, size))
 }
 
 func (t *teller) decided(f *narad.InterruptResolved) {

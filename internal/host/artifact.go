@@ -108,7 +108,7 @@ func artifactMaterial(a agent.Artifact) (facts.Material, error) {
 	if err != nil {
 		return facts.Material{}, invalid(err.Error())
 	}
-	return facts.Material{Name: name, MediaType: mediaType, ToolCallID: a.ToolCallID}, nil
+	return facts.Material{Name: name, MediaType: mediaType, ToolCallID: a.ToolCallID, AgentID: shorten(a.AgentID)}, nil
 }
 
 // asArtifact keeps a response that no event can hold, and returns what stands for it in

@@ -21,25 +21,54 @@ func (s *Session) Artifact(id string) (content []byte, ready bool) {
 
 // AddArtifact implements agent.Handle; so do the methods below.
 func (h *handle) AddArtifact(ctx context.Context, a agent.Artifact, content io.Reader) (string, error) {
-	id, err := h.AnnounceArtifact(ctx, a)
+	data, err := io.ReadAll(content)
 	if err != nil {
 		return "", err
 	}
-	return id, h.CompleteArtifact(ctx, id, content)
+	id := ""
+	err = h.in(ctx, func(b *book) error {
+		if err := h.s.announces(b, a); err != nil {
+			return err
+		}
+		id = h.s.id("artifact")
+		return h.s.record(
+			artifactFact(b, narad.TypeArtifactAdded, id, told(a)),
+			artifactFact(b, narad.TypeArtifactReady, id, h.s.stored(id, data, told(a))),
+		)
+	})
+	return id, err
+}
+
+// announces looks whether an artifact may be told, and flushes.
+func (s *Session) announces(b *book, a agent.Artifact) error {
+	if _, open := s.calls[a.ToolCallID]; a.ToolCallID != "" && !open {
+		return s.refuse("an artifact of no open call")
+	}
+	return s.flush(b)
+}
+
+func told(a agent.Artifact) facts.Material {
+	return facts.Material{Name: a.Name, MediaType: a.MediaType, ToolCallID: a.ToolCallID, AgentID: a.AgentID}
+}
+
+// stored keeps content.
+func (s *Session) stored(id string, data []byte, m facts.Material) facts.Material {
+	if s.artifacts == nil {
+		s.artifacts = map[string][]byte{}
+	}
+	s.artifacts[id] = data
+	sum := sha256.Sum256(data)
+	m.Bytes, m.Digest = int64(len(data)), "sha256:"+hex.EncodeToString(sum[:])
+	return m
 }
 
 func (h *handle) AnnounceArtifact(ctx context.Context, a agent.Artifact) (id string, err error) {
 	err = h.in(ctx, func(b *book) error {
-		if _, open := h.s.calls[a.ToolCallID]; a.ToolCallID != "" && !open {
-			return h.s.refuse("an artifact of no open call")
-		}
-		id = h.s.id("artifact")
-		if err := h.s.flush(b); err != nil {
+		if err := h.s.announces(b, a); err != nil {
 			return err
 		}
-		return h.s.record(artifactFact(b, narad.TypeArtifactAdded, id, facts.Material{
-			Name: a.Name, MediaType: a.MediaType, ToolCallID: a.ToolCallID,
-		}))
+		id = h.s.id("artifact")
+		return h.s.record(artifactFact(b, narad.TypeArtifactAdded, id, told(a)))
 	})
 	return id, err
 }
@@ -49,15 +78,8 @@ func (h *handle) CompleteArtifact(ctx context.Context, id string, content io.Rea
 	if err != nil {
 		return err
 	}
-	sum := sha256.Sum256(data)
 	return h.tell(ctx, func(b *book) narad.Authority {
-		if h.s.artifacts == nil {
-			h.s.artifacts = map[string][]byte{}
-		}
-		h.s.artifacts[id] = data
-		return artifactFact(b, narad.TypeArtifactReady, id, facts.Material{
-			Bytes: int64(len(data)), Digest: "sha256:" + hex.EncodeToString(sum[:]),
-		})
+		return artifactFact(b, narad.TypeArtifactReady, id, h.s.stored(id, data, facts.Material{}))
 	})
 }
 

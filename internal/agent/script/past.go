@@ -14,13 +14,14 @@ import (
 // past is what the facts of an earlier life tell of a run, by the paths of its steps
 // where they have one. It is read once; only counts change.
 type past struct {
-	calls    map[string]*pastCall // by path
-	waits    map[string]*pastWait // by path
-	runs     map[string]*pastRun  // by path
-	notes    map[string]*note     // by path
-	speeches map[string]*speech   // by run
-	told     *tally               // activities and custom facts, by content
-	messages []agent.Message      // that steered the run
+	calls     map[string]*pastCall     // by path
+	waits     map[string]*pastWait     // by path
+	runs      map[string]*pastRun      // by path
+	notes     map[string]*note         // by path
+	speeches  map[string]*speech       // by run
+	artifacts map[string]*pastArtifact // by path
+	told      *tally                   // activities and custom facts, by content
+	messages  []agent.Message          // that steered the run
 	// left counts what no step has come to yet; of text, its bytes.
 	left atomic.Int64
 }
@@ -34,6 +35,11 @@ type pastCall struct {
 type pastWait struct {
 	id       string
 	resolved *narad.InterruptResolved // nil while open
+}
+
+type pastArtifact struct {
+	id   string
+	done bool // it is ready, or has failed
 }
 
 type pastRun struct {
@@ -72,7 +78,7 @@ type historian struct {
 func readPast(info agent.Info) *past {
 	p := &past{
 		calls: map[string]*pastCall{}, waits: map[string]*pastWait{}, runs: map[string]*pastRun{},
-		notes: map[string]*note{}, speeches: map[string]*speech{}, told: newTally(),
+		notes: map[string]*note{}, speeches: map[string]*speech{}, artifacts: map[string]*pastArtifact{}, told: newTally(),
 	}
 	h := &historian{
 		past: p, root: info.RootRunID, prompt: info.Prompt.MessageID, byCall: map[string]*pastCall{},
@@ -84,7 +90,7 @@ func readPast(info agent.Info) *past {
 	for _, s := range p.speeches {
 		p.left.Add(int64(len(s.messages.told) + len(s.thoughts.told)))
 	}
-	p.left.Add(int64(len(p.calls) + len(p.waits) + len(p.runs) + len(p.notes) + p.told.total()))
+	p.left.Add(int64(len(p.calls) + len(p.waits) + len(p.runs) + len(p.notes) + len(p.artifacts) + p.told.total()))
 	return p
 }
 
@@ -117,6 +123,8 @@ func (h *historian) read(rec narad.Authority) {
 		}
 	case *narad.ProgressRecorded:
 		h.told.add(activityKey(e.RunID, r.ProgressID, r.Status, r.Label, r.Detail))
+	case *narad.Artifact:
+		h.artifact(r)
 	case *narad.Custom:
 		h.custom(r)
 	default:
@@ -162,6 +170,12 @@ func (h *historian) call(r *narad.ToolCallStarted) {
 	h.calls[path], h.byCall[r.ToolCallID] = c, c
 }
 
+func (h *historian) artifact(r *narad.Artifact) {
+	if path := facts.AgentID(&r.Event); path != "" {
+		h.artifacts[path] = &pastArtifact{id: r.ArtifactID, done: r.Kind != narad.TypeArtifactAdded}
+	}
+}
+
 // askUser is the tool by which the host asks questions (R13).
 const askUser = "ask_user"
 
@@ -200,7 +214,7 @@ func (p *past) leave(runID, path string) {
 			runs = append(runs, run.id)
 		}
 	}
-	n := len(runs) - 1 + under(p.calls, below) + under(p.waits, below) + under(p.notes, below)
+	n := len(runs) - 1 + under(p.calls, below) + under(p.waits, below) + under(p.notes, below) + under(p.artifacts, below)
 	for _, id := range runs {
 		said := p.speech(id)
 		n += len(said.messages.told) + len(said.thoughts.told) + p.told.drop(id)

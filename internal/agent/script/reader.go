@@ -246,6 +246,8 @@ func stepReader(kind string) func(*reader, *yaml.Node, manner) action {
 		return readProgress
 	case "plan":
 		return readPlan
+	case "artifact":
+		return readArtifact
 	case "custom":
 		return readCustom
 	case "steered":
