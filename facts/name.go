@@ -113,6 +113,9 @@ func (d Decided) Names(requestID string) bool {
 type MemberDecided struct {
 	RequestID string `json:"requestId"`
 	Decision  string `json:"decision"`
+	// Vote says that it is an approval of several that are needed: the member is not
+	// decided by it. A member is named by the interrupt where that is no pack.
+	Vote bool `json:"vote,omitzero"`
 }
 
 // Actor says who decided: an opaque id (R6), and for a decision by rule its name.

@@ -39,7 +39,7 @@ func (a *app) printAnswer(asJSON bool, answer client.Answer, err error) error {
 	if err != nil {
 		return &fault{err: fmt.Errorf("%w%s", err, decidedWords(answer)), code: exitFailed, hint: hintFor(err)}
 	}
-	_, err = fmt.Fprintln(a.out, oneLine(joined(" ", string(answer.Status), answer.Decision, prefixed("run ", answer.RunID), prefixed("workflow ", answer.WorkflowID))))
+	_, err = fmt.Fprintln(a.out, oneLine(joined(" ", string(answer.Status), answer.Decision, prefixed("run ", answer.RunID), prefixed("workflow ", answer.WorkflowID), answer.Detail)))
 	return err
 }
 

@@ -195,14 +195,14 @@ func (q asking) answer(line string) (client.QuestionAnswer, error) {
 }
 
 // packMember is one of several things that are asked together (R12).
-type packMember struct{ id, tool, action, resource, detail string }
+type packMember struct{ id, tool, action, resource, detail, quorum string }
 
 func packOf(input narad.Raw) []packMember {
 	var list []packMember
 	items, _ := input.Field("members").Elements()
 	for _, item := range items {
 		word := func(name string) string { s, _ := item.Field(name).IsString(); return s }
-		m := packMember{word("requestId"), word("toolName"), word("action"), word("resource"), word("detail")}
+		m := packMember{word("requestId"), word("toolName"), word("action"), word("resource"), word("detail"), quorumWords(item)}
 		if m.id != "" {
 			list = append(list, m)
 		}
@@ -211,5 +211,14 @@ func packOf(input narad.Raw) []packMember {
 }
 
 func (m packMember) words() string {
-	return oneLine(m.id + ": " + joined(" ", m.tool, m.action, m.resource, m.detail))
+	return oneLine(m.id + ": " + joined(" ", m.tool, m.action, m.resource, m.detail, m.quorum))
+}
+
+// quorumWords says how many must approve, where that is more than one (R12).
+func quorumWords(input narad.Raw) string {
+	n, err := strconv.Atoi(string(input.Field("quorum")))
+	if err != nil || n < 2 {
+		return ""
+	}
+	return fmt.Sprintf("(takes %d approvals)", n)
 }

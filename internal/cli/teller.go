@@ -269,7 +269,7 @@ func resource(input narad.Raw) string {
 		}
 	}
 	detail, _ := input.Field("detail").IsString()
-	return joined("\n", joined(" ", parts...), detail)
+	return joined("\n", joined(" ", parts...), detail, quorumWords(input))
 }
 
 func (t *teller) attachment(f *narad.Attachment) {
@@ -330,7 +330,7 @@ func (t *teller) custom(f *narad.Custom) {
 	}
 	if votes, ok := facts.Read[facts.Decided](f, facts.Decision); ok {
 		for _, m := range votes.Members {
-			t.line(f.RunID, t.screen.bold("→ "+oneLine(m.RequestID)+" "+oneLine(m.Decision))+t.screen.dim(" by "+t.who(votes.Actor)))
+			t.line(f.RunID, t.screen.bold("→ "+voteWords(votes.InterruptID, m))+t.screen.dim(" by "+t.who(votes.Actor)))
 		}
 		return
 	}
@@ -341,6 +341,18 @@ func (t *teller) custom(f *narad.Custom) {
 	if text := t.deskWords(f); text != "" {
 		t.screen.line("", t.screen.dim(text))
 	}
+}
+
+// voteWords tells the decision of a member, or one vote for it.
+func voteWords(interruptID string, m facts.MemberDecided) string {
+	word := m.Decision
+	if m.Vote {
+		word += ", one vote"
+	}
+	if m.RequestID == interruptID {
+		return oneLine(word)
+	}
+	return oneLine(m.RequestID + " " + word)
 }
 
 // freshSession is the fact of an agent that could not load its session (docs/agents.md).

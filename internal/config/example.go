@@ -63,6 +63,14 @@ const examplePolicy = `
 #action = "allow"
 #kind = ["read", "search"]
 
+# Some things want more than one pair of eyes: quorum is how many tokens must approve
+# what is asked. Whoever denies decides alone.
+#[[policy]]
+#name = "deleting takes two"
+#action = "ask"
+#kind = "delete"
+#quorum = 2
+
 #[[policy]]
 #name = "keys are off limits"
 #action = "deny"

@@ -18,7 +18,7 @@ func TestExampleSaysTheDefaults(t *testing.T) {
 	}
 
 	got := load(t, uncommented(example), env())
-	if len(got.Agents.Named) != 2 || len(got.Policy) != 2 {
+	if len(got.Agents.Named) != 2 || len(got.Policy) != 3 {
 		t.Errorf("the agents and rules shown are %v and %v", got.Agents.Named, got.Policy)
 	}
 	got.Agents.Named, got.Policy = nil, nil

@@ -26,6 +26,7 @@ type Rule struct {
 	Kinds  []string // of tools
 	Tool   string   // pattern for the name of the tool
 	Path   string   // pattern for each file that the call is about
+	Quorum int      // how many must approve; 0 for one
 }
 
 // ToolKinds are the kinds of tools that a rule can name.
@@ -37,6 +38,7 @@ const (
 	maxRules    = 1024
 	maxRuleName = 256
 	maxPattern  = 1024
+	maxQuorum   = 100
 )
 
 // policy reads all [[policy]].
@@ -83,6 +85,9 @@ func (l *loader) rule(doc document, prefix string, values map[string]any, rule *
 			l.fail(doc.source(key), key, shown, err.Error())
 		}
 	}
+	if len(l.errs) == before && rule.Quorum > 0 && rule.Action != Ask {
+		l.fail(doc.source(join(prefix, "quorum")), join(prefix, "quorum"), "", "is for the action ask alone")
+	}
 	if len(l.errs) == before && rule.Action == "" {
 		l.fail(doc.source(prefix), join(prefix, "action"), "", "must be allow, ask or deny")
 	}
@@ -90,8 +95,16 @@ func (l *loader) rule(doc document, prefix string, values map[string]any, rule *
 }
 
 func (r *Rule) set(field string, raw any) error {
-	if field == "kind" {
+	switch field {
+	case "kind":
 		return r.setKinds(raw)
+	case "quorum":
+		n, ok := raw.(int64)
+		if !ok || n < 1 || n > maxQuorum {
+			return fmt.Errorf("must be a number from 1 to %d", maxQuorum)
+		}
+		r.Quorum = int(n)
+		return nil
 	}
 	checks := map[string]struct {
 		at    *string

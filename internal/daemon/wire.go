@@ -147,7 +147,7 @@ func hostOptions(cfg config.Config, log *slog.Logger, blobs *blob.Store) host.Op
 	}
 	for _, r := range cfg.Policy {
 		o.Rules = append(o.Rules, host.Rule{
-			Name: r.Name, Effect: host.Effect(r.Action), Kinds: r.Kinds, Tool: r.Tool, Path: r.Path,
+			Name: r.Name, Effect: host.Effect(r.Action), Kinds: r.Kinds, Tool: r.Tool, Path: r.Path, Quorum: r.Quorum,
 		})
 	}
 	return o

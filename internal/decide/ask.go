@@ -44,7 +44,8 @@ type Permit struct {
 	Title       string
 	Message     string
 	Input       narad.Raw
-	// Ruling decides at once; nil asks a person.
+	// Ruling decides at once; nil asks a person, and Quorum says how many must approve:
+	// it stands in the input.
 	Ruling *Ruling
 }
 
@@ -224,7 +225,31 @@ func (a Ask) propose(d *draft) Answer {
 	if by, decision := d.atOnce(a.Kind, a.Actions, nil); by != nil {
 		d.settle(run, a, decision, by)
 		answer.Decision = decision
+		return answer
 	}
+	return d.ruleMembers(run, a, answer)
+}
+
+// ruleMembers decides the members of a pack that the policy decides. Where that is all of
+// them nobody is asked.
+func (d *draft) ruleMembers(run session.Run, a Ask, answer Answer) Answer {
+	var settled []narad.MemberDecision
+	for _, m := range a.Members {
+		if m.Ruling == nil || !slices.Contains(a.Actions, m.Ruling.Decision) {
+			continue
+		}
+		settled = append(settled, m.decided(m.Ruling.Decision))
+		d.in(run, facts.Run(run.RootRunID, run.RunID, facts.Decision, facts.Decided{
+			InterruptID: a.InterruptID, Actor: facts.Actor{ID: "policy", Rule: m.Ruling.Rule}, Reason: "policy",
+			Members: []facts.MemberDecided{{RequestID: m.RequestID, Decision: m.Ruling.Decision}},
+		}))
+	}
+	if len(settled) == 0 || len(settled) < len(a.Members) {
+		return answer
+	}
+	answer.Decision = session.Fold(settled)
+	by := &ruledBy{facts.Actor{ID: "policy"}, "policy"}
+	d.decideAtOnce(run, a.InterruptID, a.WaitID, answer.Decision, by, settled)
 	return answer
 }
 

@@ -229,11 +229,15 @@ func recount(list []narad.Authority) *desk.State {
 			d.Queue = without(d.Queue, f.RunID)
 		case *narad.RunFinished, *narad.RunError, *narad.RunCancelled:
 			delete(d.Gates, e.RunID)
+			delete(d.Made, e.RunID)
 			if e.RunID == e.RootRunID {
 				d.Parked, d.Stopping = stopped[e.RunID] && len(d.Queue) > 0, ""
 			}
 		case *narad.InterruptResolved:
 			delete(d.Votes, f.InterruptID)
+			delete(d.Ballots, f.InterruptID)
+		case *narad.Artifact:
+			recountArtifact(d, f)
 		case *narad.Custom:
 			recountCustom(d, f)
 		}
@@ -242,6 +246,16 @@ func recount(list []narad.Authority) *desk.State {
 		}
 	}
 	return d
+}
+
+func recountArtifact(d *desk.State, f *narad.Artifact) {
+	delete(d.Making, f.ArtifactID)
+	switch f.Kind {
+	case narad.TypeArtifactAdded:
+		d.Making = with(d.Making, f.ArtifactID, desk.Making{RunID: f.RunID, Material: facts.MaterialOf(&f.Event)})
+	case narad.TypeArtifactReady:
+		d.Made = with(d.Made, f.RunID, append(d.Made[f.RunID], f.ArtifactID))
+	}
 }
 
 func recountCustom(d *desk.State, f *narad.Custom) {
@@ -263,7 +277,10 @@ func recountCustom(d *desk.State, f *narad.Custom) {
 	}
 	if p, ok := facts.Read[facts.Decided](f, facts.Decision); ok {
 		for _, m := range p.Members {
-			if d.Votes[p.InterruptID][m.RequestID] == "" {
+			if m.Vote {
+				votes := d.Ballots[p.InterruptID]
+				d.Ballots = with(d.Ballots, p.InterruptID, with(votes, m.RequestID, with(votes[m.RequestID], p.Actor.ID, m.Decision)))
+			} else if d.Votes[p.InterruptID][m.RequestID] == "" {
 				d.Votes = with(d.Votes, p.InterruptID, with(d.Votes[p.InterruptID], m.RequestID, m.Decision))
 			}
 		}

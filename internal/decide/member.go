@@ -14,6 +14,10 @@ type member struct {
 	Action     string `json:"action,omitzero"`
 	Resource   string `json:"resource,omitzero"`
 	Detail     string `json:"detail,omitzero"`
+	// Quorum is how many deciders an approval needs; 0 and 1 say one.
+	Quorum int `json:"quorum,omitzero"`
+	// Ruling decides the member at once; nil asks a person.
+	Ruling *Ruling `json:"-"`
 }
 
 // membersOf reads the members of a pack.
@@ -23,7 +27,7 @@ func membersOf(i session.Interrupt) []member {
 	for _, item := range items {
 		m := member{
 			RequestID: word(item, "requestId"), ToolCallID: word(item, "toolCallId"),
-			ToolName: word(item, "toolName"), ToolType: word(item, "toolType"),
+			ToolName: word(item, "toolName"), ToolType: word(item, "toolType"), Quorum: quorumOf(item),
 		}
 		if m.RequestID != "" {
 			members = append(members, m)

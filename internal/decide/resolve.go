@@ -42,8 +42,8 @@ func (r Resolve) propose(d *draft) Answer {
 	if expiry, err := time.Parse(time.RFC3339Nano, i.ExpiresAt); err == nil && !d.env.Now.Before(expiry) {
 		return d.expire(i) // the timer is late: the deadline counts
 	}
-	if members := membersOf(i); len(members) > 0 {
-		return r.vote(d, i, members)
+	if ballot, several := ballotOf(i); several {
+		return r.vote(d, ballot)
 	}
 	if len(r.Members) > 0 {
 		return refuse(Rejected, "the interrupt has no members")
@@ -156,55 +156,6 @@ func (r Resolve) answers() narad.Raw {
 	}
 	data, _ := json.Marshal(r.Answers) // ints and strings
 	return data
-}
-
-// vote records the decision of members, and settles the pack with the last one (R12).
-func (r Resolve) vote(d *draft, i session.Interrupt, members []member) Answer {
-	votes := d.desk.Votes[i.InterruptID]
-	named := r.Members
-	if len(named) == 0 {
-		for _, m := range members {
-			if votes[m.RequestID] == "" {
-				named = append(named, m.RequestID)
-			}
-		}
-	}
-	decided := facts.Decided{InterruptID: i.InterruptID, Actor: d.env.Actor, Reason: r.Reason}
-	for _, id := range named {
-		switch {
-		case !slices.ContainsFunc(members, func(m member) bool { return m.RequestID == id }):
-			return refuse(Rejected, "no such member")
-		case votes[id] != "" && votes[id] != r.Decision:
-			return Answer{Status: Conflict, Decision: votes[id], RequestID: i.InterruptID, Detail: "the member was decided before"}
-		case votes[id] == "" && !decided.Names(id):
-			decided.Members = append(decided.Members, facts.MemberDecided{RequestID: id, Decision: r.Decision})
-		}
-	}
-	if len(decided.Members) == 0 {
-		return Answer{Status: AlreadyApplied, Decision: r.Decision, RequestID: i.InterruptID}
-	}
-	return d.voted(i, members, votes, decided, r)
-}
-
-func (d *draft) voted(i session.Interrupt, members []member, votes map[string]string, decided facts.Decided, r Resolve) Answer {
-	all := map[string]string{}
-	for id, decision := range votes {
-		all[id] = decision
-	}
-	for _, m := range decided.Members {
-		all[m.RequestID] = m.Decision
-	}
-	run, _ := d.run(i.RunID)
-	d.in(run, facts.Run(run.RootRunID, run.RunID, facts.Decision, decided))
-	if len(all) == len(members) {
-		settled := make([]narad.MemberDecision, len(members))
-		for n, m := range members {
-			settled[n] = m.decided(all[m.RequestID])
-		}
-		d.subject()
-		d.resolve(i, resolution{decision: session.Fold(settled), reason: r.Reason, members: settled})
-	}
-	return Answer{Status: Accepted, Decision: r.Decision, RequestID: i.InterruptID, RunID: i.RunID}
 }
 
 // resolution is how an interrupt ends.

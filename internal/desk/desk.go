@@ -25,6 +25,8 @@ type State struct {
 	Ref string
 	// Votes holds the decisions of single members, by interrupt and request id (R12).
 	Votes map[string]map[string]string
+	// Ballots holds the votes that decide nothing yet, by interrupt, request id and actor.
+	Ballots map[string]map[string]map[string]string
 
 	// Gates holds the open gate runs (R10).
 	Gates map[string]bool
@@ -85,6 +87,7 @@ func (s *State) Apply(rec narad.Authority) {
 		s.Parked = r.Kind == narad.TypeWorkflowCancelled && len(s.Queue) > 0
 	case *narad.InterruptResolved:
 		delete(s.Votes, r.InterruptID)
+		delete(s.Ballots, r.InterruptID)
 	case *narad.Artifact:
 		s.artifact(r)
 	}
@@ -181,19 +184,28 @@ func (s *State) voted(c *narad.Custom) {
 	if !ok {
 		return
 	}
-	if s.Votes == nil {
-		s.Votes = map[string]map[string]string{}
-	}
-	votes := s.Votes[d.InterruptID]
-	if votes == nil {
-		votes = map[string]string{}
-		s.Votes[d.InterruptID] = votes
-	}
 	for _, m := range d.Members {
-		if votes[m.RequestID] == "" { // the first vote stands
+		if m.Vote {
+			of := inner(&s.Ballots, d.InterruptID)
+			inner(&of, m.RequestID)[d.Actor.ID] = m.Decision
+			continue
+		}
+		votes := inner(&s.Votes, d.InterruptID)
+		if votes[m.RequestID] == "" { // the first decision stands
 			votes[m.RequestID] = m.Decision
 		}
 	}
+}
+
+// inner returns the map under a key, and makes it if it is missing.
+func inner[V any](m *map[string]map[string]V, key string) map[string]V {
+	if *m == nil {
+		*m = map[string]map[string]V{}
+	}
+	if (*m)[key] == nil {
+		(*m)[key] = map[string]V{}
+	}
+	return (*m)[key]
 }
 
 // version changes when the meaning of an encoded desk does: one of another version is

@@ -23,14 +23,15 @@ func (h *handle) OpenGate(ctx context.Context, p agent.Permission) (string, erro
 	}
 	call := asToldNow(tool.Tool, p)
 	var ruling *decide.Ruling
-	if known && !tool.past { // else a person decides
-		ruling = h.o.host.rule(call, actions)
+	quorum := h.o.host.quorum()
+	if known && !tool.past { // else people decide
+		ruling, quorum = h.o.host.rule(call, actions)
 	}
 	id := h.o.host.opt.NewID()
 	_, err := h.do(ctx, &task{command: decide.Permit{
 		RunID: h.info.RunID, ToolCallID: p.ToolCallID, GateRunID: h.o.host.opt.NewID(), InterruptID: id,
 		WaitID: h.o.host.opt.NewID(), Actions: actions, Title: p.Title, Message: p.Message,
-		Input: permissionInput(p, call), Ruling: ruling,
+		Input: permissionInput(p, call, quorum), Ruling: ruling,
 	}})
 	return id, err
 }
@@ -56,7 +57,7 @@ func asToldNow(t agent.Tool, p agent.Permission) agent.Tool {
 }
 
 // permissionInput is what a client needs to show of a permission (R11).
-func permissionInput(p agent.Permission, t agent.Tool) narad.Raw {
+func permissionInput(p agent.Permission, t agent.Tool, quorum int) narad.Raw {
 	type option struct {
 		ID     string `json:"id"`
 		Name   string `json:"name,omitzero"`
@@ -69,7 +70,11 @@ func permissionInput(p agent.Permission, t agent.Tool) narad.Raw {
 		Resource   string   `json:"resource,omitzero"`
 		Detail     string   `json:"detail,omitzero"`
 		Options    []option `json:"options,omitempty"`
+		Quorum     int      `json:"quorum,omitzero"`
 	}{ToolCallID: p.ToolCallID, ToolName: t.Name, Action: t.Kind, Resource: p.Resource, Detail: p.Detail}
+	if quorum > 1 {
+		input.Quorum = quorum
+	}
 	for _, o := range p.Options {
 		input.Options = append(input.Options, option{o.ID, o.Name, o.Action})
 	}
@@ -88,7 +93,7 @@ func (h *handle) Ask(ctx context.Context, a agent.Ask) (agent.Answer, error) {
 		ExpiresIn: a.ExpiresIn,
 	}
 	for _, m := range a.Members {
-		command.Members = append(command.Members, decide.Member(m))
+		command.Members = append(command.Members, h.member(m, a.Actions))
 	}
 	for _, q := range a.Questions {
 		question := decide.Question{Text: q.Text, Options: q.Options, Multiple: q.Multiple, Free: q.Free}
@@ -102,6 +107,32 @@ func (h *handle) Ask(ctx context.Context, a agent.Ask) (agent.Answer, error) {
 		return agent.Answer{}, err
 	}
 	return h.o.awaitAnswer(ctx, wait)
+}
+
+// member is one of a pack, as the policy has it.
+func (h *handle) member(m agent.Member, actions []string) decide.Member {
+	out := decide.Member{
+		RequestID: m.RequestID, ToolCallID: m.ToolCallID, ToolName: m.ToolName, ToolType: m.ToolType,
+		Action: m.Action, Resource: m.Resource, Detail: m.Detail,
+	}
+	h.mu.Lock()
+	tool, known := h.tools[m.ToolCallID]
+	h.mu.Unlock()
+	switch {
+	case !known:
+		tool.Tool = agent.Tool{Name: m.ToolName, Kind: m.ToolType}
+		if m.Resource != "" {
+			tool.Paths = []string{m.Resource}
+		}
+	case tool.past:
+		out.Quorum = h.o.host.quorum()
+		return out
+	}
+	out.Ruling, out.Quorum = h.o.host.rule(tool.Tool, actions)
+	if out.Quorum == 1 {
+		out.Quorum = 0
+	}
+	return out
 }
 
 // awaitAnswer waits for a decision, a stop or the end of the owner.

@@ -265,3 +265,11 @@ const (
 	gated   = "tool.call.started run.started interrupt.requested run.paused"
 	decided = "interrupt.resolved run.resumed run.finished"
 )
+
+// text is what an agent says in a fact.
+func (s *stage) text(f narad.Authority) string {
+	if d, ok := f.(*narad.MessageTextDelta); ok {
+		return d.Delta
+	}
+	return ""
+}

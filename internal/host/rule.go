@@ -29,6 +29,8 @@ type Rule struct {
 	// elements. A rule with a Path allows only if every path of the call fits.
 	Tool string
 	Path string
+	// Quorum is how many principals must approve what is asked; 0 and 1 say one.
+	Quorum int
 }
 
 // fits reports whether the rule is about a tool call.
@@ -49,19 +51,28 @@ func (r Rule) fits(t agent.Tool) bool {
 	return slices.ContainsFunc(t.Paths, fit)
 }
 
-// rule returns what the first fitting rule decides; nil leaves it to a person.
-func (h *Host) rule(t agent.Tool, actions []string) *decide.Ruling {
+// rule returns what the first fitting rule decides; nil leaves it to so many people.
+func (h *Host) rule(t agent.Tool, actions []string) (ruling *decide.Ruling, quorum int) {
 	for _, r := range h.opt.Rules {
 		if !r.fits(t) {
 			continue
 		}
 		word := map[Effect]string{Allow: "approve", Deny: "deny"}[r.Effect]
 		if word == "" || !slices.Contains(actions, word) {
-			return nil
+			return nil, r.Quorum
 		}
-		return &decide.Ruling{Rule: r.Name, Decision: word}
+		return &decide.Ruling{Rule: r.Name, Decision: word}, 0
 	}
-	return nil
+	return nil, 0
+}
+
+// quorum is how many people must approve a call of which nothing is known but that it is
+// asked for: as many as any rule wants.
+func (h *Host) quorum() (most int) {
+	for _, r := range h.opt.Rules {
+		most = max(most, r.Quorum)
+	}
+	return most
 }
 
 // match is path.Match with ** for any number of elements.

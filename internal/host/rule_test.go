@@ -39,7 +39,7 @@ func TestRules(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			h := &Host{opt: Options{Rules: rules}}
 			got := ""
-			if r := h.rule(tt.tool, tt.words); r != nil {
+			if r, _ := h.rule(tt.tool, tt.words); r != nil {
 				got = r.Rule + " " + r.Decision
 			}
 			if got != tt.want {

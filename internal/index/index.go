@@ -122,7 +122,7 @@ type changes struct {
 func (c *changes) after() *desk.State {
 	after := *c.desk
 	after.Queue = slices.Clone(c.desk.Queue)
-	after.Votes, after.Gates, after.Making, after.Made = nil, nil, nil, nil // no row depends on them
+	after.Votes, after.Ballots, after.Gates, after.Making, after.Made = nil, nil, nil, nil, nil // no row depends on them
 	after.Apply(c.fact)
 	return &after
 }
