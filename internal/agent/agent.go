@@ -17,6 +17,8 @@ var (
 	ErrEnded = errors.New("the run has ended")
 	// ErrTooLarge says that a value is above the size of an event (R7).
 	ErrTooLarge = errors.New("the value is larger than an event may be")
+	// ErrConflict says that a state has another revision than the change is based on.
+	ErrConflict = errors.New("the state has another revision")
 	// ErrInvalid says that a record makes no sense: an error of the agent.
 	ErrInvalid = errors.New("the record is not allowed here")
 )
@@ -207,6 +209,27 @@ type Handle interface {
 	// is for people.
 	FailArtifact(ctx context.Context, artifactID, code, message string) error
 
+	// State returns a state of the session or of the run, and its revision: 0 and no value
+	// where there is none yet.
+	State(ctx context.Context, s StateScope) (value narad.Raw, revision int64, err error)
+	// SetState replaces a state and returns its new revision.
+	SetState(ctx context.Context, s StateScope, value narad.Raw) (revision int64, err error)
+	// PatchState changes a state by a patch (RFC 6902) that is based on a revision, and
+	// returns the new one; ErrConflict where the state has another one by now.
+	PatchState(ctx context.Context, s StateScope, base int64, patch narad.Raw) (revision int64, err error)
+	// CompactState records that all changes of a state so far stand in one snapshot. A UI
+	// state is not compacted: the protocol has no fact for that.
+	CompactState(ctx context.Context, s StateScope) (revision int64, err error)
+	// OpenView shows something to people, and returns the host's id of it; at most 64 are
+	// open in a session. UpdateView replaces its model, or patches it; CloseView ends it.
+	// A view outlives its run.
+	OpenView(ctx context.Context, v View) (viewID string, err error)
+	UpdateView(ctx context.Context, viewID string, u ViewUpdate) error
+	CloseView(ctx context.Context, viewID, agentID string) error
+	// Trace records a fact of the trace or debug profile, in the session's side session:
+	// never in its own journal (R6).
+	Trace(ctx context.Context, t Trace) error
+
 	// Progress records an activity.
 	Progress(ctx context.Context, p Progress) error
 	// Round records that a round of a model begins, where the agent knows of which
@@ -214,6 +237,8 @@ type Handle interface {
 	Round(ctx context.Context, r Round) error
 	// Custom records a run.custom fact. Names under "mahati." are the host's.
 	Custom(ctx context.Context, name string, value narad.Raw) error
+	// Raw records a run.raw fact: an encoded payload with its content type.
+	Raw(ctx context.Context, contentType, payload, agentID string) error
 	// Remember records a reference by which the agent finds its session again.
 	Remember(ctx context.Context, ref string) error
 }
@@ -338,6 +363,39 @@ type Round struct {
 	// Provider says who runs the model, and Model what it is called there.
 	Provider string
 	Model    string
+}
+
+// StateScope says which state is meant.
+type StateScope struct {
+	// Scope is the session, or the run, or the workflow that the run is of.
+	Scope narad.Scope
+	// UI says that it is the state of the UI.
+	UI bool
+	// AgentID finds the change again after a restart; it may be empty.
+	AgentID string
+}
+
+// View is something that is shown to people. Its model is the agent's own.
+type View struct {
+	AgentID string
+	Model   narad.Raw
+}
+
+// ViewUpdate is a new model, or a patch of it (RFC 6902): exactly one of them.
+type ViewUpdate struct {
+	AgentID string
+	Model   narad.Raw
+	Patch   narad.Raw
+}
+
+// Trace is one fact of the trace or debug profile.
+type Trace struct {
+	// Type is trace.span.started, trace.span.completed, trace.event, debug.log or
+	// debug.snapshot.
+	Type narad.Type
+	// Value is an object; its members become fields of the fact, under the run's ids. None
+	// may be a field of the envelope.
+	Value narad.Raw
 }
 
 // Progress is one activity.

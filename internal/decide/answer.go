@@ -35,6 +35,8 @@ type Answer struct {
 	WorkflowID      string `json:"workflowId,omitzero"`
 	// ID is the id that was made for what an agent recorded. It is not shown.
 	ID string `json:"-"`
+	// Revision is that of a state which was changed. It is not shown.
+	Revision int64 `json:"-"`
 	// Err is the reason of a refused agent's record. It is not shown.
 	Err Refusal `json:"-"`
 
@@ -51,6 +53,8 @@ const (
 	RefusedInvalid Refusal = "invalid"
 	// RefusedPaused: nothing starts in a paused run. It may when the run has resumed.
 	RefusedPaused Refusal = "paused"
+	// RefusedConflict: a change of a state is based on another revision.
+	RefusedConflict Refusal = "conflict"
 	// RefusedTooLarge is given by the owner: no fact may hold the value (R7).
 	RefusedTooLarge Refusal = "too_large"
 )

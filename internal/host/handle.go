@@ -380,6 +380,8 @@ func refusalOf(a decide.Answer, err error) error {
 		return agent.ErrEnded
 	case decide.RefusedPaused:
 		return errPaused
+	case decide.RefusedConflict:
+		return agent.ErrConflict
 	case decide.RefusedTooLarge:
 		return agent.ErrTooLarge
 	case decide.RefusedInvalid:

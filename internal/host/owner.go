@@ -25,6 +25,7 @@ type owner struct {
 	log     *slog.Logger
 	mailbox chan *task    // commands
 	records chan *task    // agents' records, taken when no command waits
+	change  chan struct{} // held by who changes a state or a view
 	loaded  chan struct{} // closed when loadErr is set
 	loadErr error
 	ended   chan struct{} // closed when the owner takes nothing more
@@ -51,7 +52,7 @@ type owner struct {
 func newOwner(h *Host, id string) *owner {
 	o := &owner{
 		host: h, id: id, log: h.opt.Logger.With("session", id),
-		mailbox: make(chan *task, h.opt.Mailbox), records: make(chan *task),
+		mailbox: make(chan *task, h.opt.Mailbox), records: make(chan *task), change: make(chan struct{}, 1),
 		loaded: make(chan struct{}), ended: make(chan struct{}), left: make(chan struct{}),
 		asked: map[string][]waiter{}, called: map[string][]chan *narad.ToolCallFinished{},
 		paused: map[string][]chan struct{}{},
@@ -294,11 +295,15 @@ func (o *owner) settlePlace() {
 // remove deletes the session, which must be idle.
 func (o *owner) remove(ctx context.Context) (decide.Answer, error) {
 	d := o.control.Desk
+	_, side := traceOf(o.id)
 	switch {
-	case !d.Exists():
+	case !d.Exists() && !side:
 		return decide.Answer{Status: decide.NotFound, Detail: "no such session"}, nil
 	case o.control.Session.HasOpenWork(), len(d.Queue) > 0:
 		return decide.Answer{Status: decide.Conflict, Detail: "a run is active or a message is waiting"}, nil
+	}
+	if err := o.host.removeTrace(ctx, o.id); err != nil {
+		return decide.Answer{}, err
 	}
 	err := o.host.journal.Delete(ctx, journal.Deletion{
 		Session: o.id, ExpectHead: uint64(o.control.Session.Last()), ExpectTerm: o.term,

@@ -51,6 +51,9 @@ func (h *Host) Attach(ctx context.Context, p access.Principal, action access.Act
 	if !h.ready.Load() {
 		return nil, h.notReady()
 	}
+	if session, side := traceOf(id); side {
+		return h.attachTrace(ctx, p, action, id, session)
+	}
 	workspace, err := h.workspace(ctx, p, action, id)
 	if err != nil {
 		return nil, err

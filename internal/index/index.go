@@ -327,6 +327,9 @@ func (c *changes) workflowEnded(f *narad.WorkflowEnded) {
 	c.atRest("")
 }
 
+// Value is what stands in a row for a value of this package.
+func Value[T Session | Interrupt | Open | Material](v T) []byte { return value(v) }
+
 func value(v any) []byte {
 	data, err := json.Marshal(v, json.Deterministic(true))
 	if err != nil {

@@ -196,6 +196,47 @@ func (s *State) Messages() []Message {
 	return list
 }
 
+// ScopedState returns the state, or the UI state, of the scope that an event stands in;
+// false if there is none. Of a state that keeps open work alone the value is absent.
+func (s *State) ScopedState(scope narad.Scope, ui bool, e *narad.Event) (ScopedState, bool) {
+	kind := narad.TypeStateSnapshot
+	if ui {
+		kind = narad.TypeUIStateSnapshot
+	}
+	is := s.scoped[keyOf(e, kind, scope)]
+	if is == nil {
+		return ScopedState{}, false
+	}
+	shown := ScopedState{Revision: is.revision, ResyncRequired: is.resync}
+	if is.document != nil {
+		shown.State = is.document.Raw()
+	}
+	return shown, true
+}
+
+// ViewModel returns a view with its model, which may be absent.
+func (s *State) ViewModel(id string) (View, bool) {
+	is := s.views[id]
+	if is == nil {
+		return View{}, false
+	}
+	shown := View{Open: is.open}
+	if is.model != nil {
+		shown.Model = is.model.Raw()
+	}
+	return shown, true
+}
+
+// OpenViews counts the views that are open.
+func (s *State) OpenViews() (n int) {
+	for _, v := range s.views {
+		if v.open {
+			n++
+		}
+	}
+	return n
+}
+
 // Reasoning returns the reasoning in the order in which it began.
 func (s *State) Reasoning() []Reasoning {
 	list := make([]Reasoning, len(s.reasoning.order))

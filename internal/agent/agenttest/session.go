@@ -53,6 +53,7 @@ type Session struct {
 	calls     map[string]*call // the open tool calls
 	answers   map[string]narad.Raw
 	artifacts map[string][]byte
+	traces    []agent.Trace
 	counts    map[string]int // ids given, by their kind
 	changed   chan struct{}  // closed at the next batch, and when the host dies
 	life      int            // counts restarts: handles of an earlier life are dead

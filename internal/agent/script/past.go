@@ -20,6 +20,8 @@ type past struct {
 	notes     map[string]*note         // by path
 	speeches  map[string]*speech       // by run
 	artifacts map[string]*pastArtifact // by path
+	done      map[string]bool          // by path: states, views and the like that were recorded
+	opened    map[string]string        // by path: views
 	told      *tally                   // activities and custom facts, by content
 	messages  []agent.Message          // that steered the run
 	// left counts what no step has come to yet; of text, its bytes.
@@ -79,6 +81,7 @@ func readPast(info agent.Info) *past {
 	p := &past{
 		calls: map[string]*pastCall{}, waits: map[string]*pastWait{}, runs: map[string]*pastRun{},
 		notes: map[string]*note{}, speeches: map[string]*speech{}, artifacts: map[string]*pastArtifact{}, told: newTally(),
+		done: map[string]bool{}, opened: map[string]string{},
 	}
 	h := &historian{
 		past: p, root: info.RootRunID, prompt: info.Prompt.MessageID, byCall: map[string]*pastCall{},
@@ -90,7 +93,7 @@ func readPast(info agent.Info) *past {
 	for _, s := range p.speeches {
 		p.left.Add(int64(len(s.messages.told) + len(s.thoughts.told)))
 	}
-	p.left.Add(int64(len(p.calls) + len(p.waits) + len(p.runs) + len(p.notes) + len(p.artifacts) + p.told.total()))
+	p.left.Add(int64(len(p.calls) + len(p.waits) + len(p.runs) + len(p.notes) + len(p.artifacts) + len(p.done) + p.told.total()))
 	return p
 }
 
@@ -125,6 +128,11 @@ func (h *historian) read(rec narad.Authority) {
 		h.told.add(activityKey(e.RunID, r.ProgressID, r.Status, r.Label, r.Detail))
 	case *narad.Artifact:
 		h.artifact(r)
+	case *narad.ViewOpened:
+		h.opened[facts.AgentID(e)] = r.ViewID
+		h.note(e)
+	case *narad.ViewUpdated, *narad.ViewClosed, *narad.StateSnapshot, *narad.StateDelta, *narad.Opaque:
+		h.note(e)
 	case *narad.Custom:
 		h.custom(r)
 	default:
@@ -168,6 +176,13 @@ func (h *historian) call(r *narad.ToolCallStarted) {
 	}
 	c := &pastCall{id: r.ToolCallID}
 	h.calls[path], h.byCall[r.ToolCallID] = c, c
+}
+
+// note notes a step that was performed by the path on its fact.
+func (h *historian) note(e *narad.Event) {
+	if path := facts.AgentID(e); path != "" {
+		h.done[path] = true
+	}
 }
 
 func (h *historian) artifact(r *narad.Artifact) {
@@ -214,7 +229,7 @@ func (p *past) leave(runID, path string) {
 			runs = append(runs, run.id)
 		}
 	}
-	n := len(runs) - 1 + under(p.calls, below) + under(p.waits, below) + under(p.notes, below) + under(p.artifacts, below)
+	n := len(runs) - 1 + under(p.calls, below) + under(p.waits, below) + under(p.notes, below) + under(p.artifacts, below) + under(p.done, below)
 	for _, id := range runs {
 		said := p.speech(id)
 		n += len(said.messages.told) + len(said.thoughts.told) + p.told.drop(id)

@@ -43,6 +43,7 @@ type play struct {
 	past      *past
 	vars      *results
 	mail      *mailbox
+	views     sync.Map // ids by the script's names
 	performed atomic.Int64
 }
 

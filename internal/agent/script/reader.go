@@ -248,6 +248,14 @@ func stepReader(kind string) func(*reader, *yaml.Node, manner) action {
 		return readPlan
 	case "artifact":
 		return readArtifact
+	case "state":
+		return readState
+	case "view":
+		return readView
+	case "raw":
+		return readRaw
+	case "trace":
+		return readTrace
 	case "custom":
 		return readCustom
 	case "steered":

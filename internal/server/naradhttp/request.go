@@ -3,6 +3,7 @@ package naradhttp
 import (
 	"net/http"
 	"net/url"
+	"strings"
 
 	"github.com/mahati-host/mahati/internal/access"
 	"github.com/mahati-host/mahati/internal/server"
@@ -48,7 +49,8 @@ func (r *request) principal() access.Principal { return server.PrincipalOf(r.Con
 // session returns the id of the session that the path names.
 func (r *request) session() (string, error) {
 	id := r.PathValue("id")
-	if err := checkID("sessionId", id); err != nil {
+	own, _ := strings.CutSuffix(id, "~trace") // a side session is read like any other (R6)
+	if err := checkID("sessionId", own); err != nil {
 		return "", err
 	}
 	server.Annotate(r.Context(), "session", id)
