@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -183,7 +184,7 @@ func TestCase75CutConnectionsLeaveNothing(t *testing.T) {
 }
 
 // Case 76. However much an agent or a tool says at once, nobody's stream is cut by it: what
-// is too large for a fact is told by its size and beginning (R7, R43), what is not stays
+// is too large for a fact is an artifact, told by its size and beginning (R7, R43), what is not stays
 // whole, each fact is one valid frame, and what a client may not say is refused at once.
 func TestCase76HugeResults(t *testing.T) {
 	t.Parallel()
@@ -257,8 +258,11 @@ scenarios:
 				t.Errorf("a response of 400,000 bytes: got %.100s", call.Response)
 			}
 		case "text":
-			if string(call.Response.Field("truncated")) != "true" || len(call.Response.Field("bytes")) < 8 || len(call.Response.Field("preview")) < 10 {
-				t.Errorf("a response of 15 MB: got %.200s, want its size and beginning", call.Response)
+			id, _ := call.Response.Field("artifactId").IsString()
+			preview, _ := call.Response.Field("preview").IsString()
+			whole := b.get("/sessions/s1/artifacts/" + id)
+			if len(whole.body) != 15_000_000 || preview == "" || !strings.HasPrefix(string(whole.body), preview) {
+				t.Errorf("a response of 15 MB: got %.200s, and an artifact of %d bytes", call.Response, len(whole.body))
 			}
 			fallthrough
 		case "image":
@@ -277,8 +281,14 @@ scenarios:
 		if len(raw) > 10_000 {
 			t.Errorf("a fact of %d bytes about the image", len(raw))
 		}
-		if bytes.Contains(raw, []byte("image/png")) && bytes.Contains(raw, []byte(`"truncated":true`)) {
+		if bytes.Contains(raw, []byte("image/png")) && !bytes.Contains(raw, []byte(`"type":"artifact.`)) {
 			mentioned++
+		}
+		if kind, _ := raw.Field("type").IsString(); kind == "artifact.ready" {
+			id, _ := raw.Field("artifactId").IsString()
+			if got := b.get("/sessions/image/artifacts/" + id); string(raw.Field("bytes")) != strconv.Itoa(len(got.body)) {
+				t.Errorf("%.300s: got %d bytes", raw, len(got.body))
+			}
 		}
 	}
 	if mentioned != 2 {

@@ -74,6 +74,7 @@ type historian struct {
 	byCall       map[string]*pastCall
 	byWait       map[string]*pastWait
 	byRun        map[string]*pastRun
+	byArtifact   map[string]*pastArtifact
 	gates        map[string]*pastCall // by the gate's run
 }
 
@@ -85,7 +86,7 @@ func readPast(info agent.Info) *past {
 	}
 	h := &historian{
 		past: p, root: info.RootRunID, prompt: info.Prompt.MessageID, byCall: map[string]*pastCall{},
-		byWait: map[string]*pastWait{}, byRun: map[string]*pastRun{}, gates: map[string]*pastCall{},
+		byWait: map[string]*pastWait{}, byRun: map[string]*pastRun{}, byArtifact: map[string]*pastArtifact{}, gates: map[string]*pastCall{},
 	}
 	for _, rec := range info.Past {
 		h.read(rec)
@@ -186,8 +187,13 @@ func (h *historian) note(e *narad.Event) {
 }
 
 func (h *historian) artifact(r *narad.Artifact) {
+	if known := h.byArtifact[r.ArtifactID]; known != nil {
+		known.done = true
+		return
+	}
 	if path := facts.AgentID(&r.Event); path != "" {
-		h.artifacts[path] = &pastArtifact{id: r.ArtifactID, done: r.Kind != narad.TypeArtifactAdded}
+		a := &pastArtifact{id: r.ArtifactID, done: r.Kind != narad.TypeArtifactAdded}
+		h.artifacts[path], h.byArtifact[r.ArtifactID] = a, a
 	}
 }
 
