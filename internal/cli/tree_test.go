@@ -109,6 +109,7 @@ var plainOnly = map[string]string{
 	"export":         "it prints JSON lines anyway",
 	"config example": "it prints a file",
 	"narad schema":   "it prints a file",
+	"artifact get":   "it writes the bytes of a file",
 }
 
 // TestEveryCommandSpeaksJSON: scripts get JSON lines of each command, which

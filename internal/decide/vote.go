@@ -139,10 +139,9 @@ func (d *draft) voted(b ballot, decided facts.Decided, r Resolve) {
 			all[m.RequestID] = m.Decision
 		}
 	}
-	run, _ := d.run(b.interrupt.RunID)
 	last := len(all) == len(b.members)
 	if b.pack || !last { // the decision of an interrupt without members says it all
-		d.in(run, facts.Run(run.RootRunID, run.RunID, facts.Decision, decided))
+		d.votes(b.interrupt, decided)
 	}
 	if !last {
 		return
@@ -157,4 +156,15 @@ func (d *draft) voted(b ballot, decided facts.Decided, r Resolve) {
 		settled[n] = m.decided(all[m.RequestID])
 	}
 	d.resolve(b.interrupt, resolution{decision: session.Fold(settled), reason: r.Reason, members: settled})
+}
+
+// votes records votes where the interrupt stands: in its run, or, where it is a workflow's,
+// in the session.
+func (d *draft) votes(i session.Interrupt, decided facts.Decided) {
+	if i.Scope == narad.ScopeWorkflow {
+		d.add(facts.Session(facts.Decision, decided))
+		return
+	}
+	run, _ := d.run(i.RunID)
+	d.in(run, facts.Run(run.RootRunID, run.RunID, facts.Decision, decided))
 }

@@ -275,7 +275,7 @@ func TestContentOfAnotherSession(t *testing.T) {
 		}{
 			{access.Grant{Roles: []access.Role{access.Observe}}, 200, 403},
 			{access.Grant{Roles: []access.Role{access.Drive}}, 403, 201},
-			{access.Grant{Roles: []access.Role{access.Admin}, Workspaces: []string{"elsewhere"}}, 403, 403},
+			{access.Grant{Roles: []access.Role{access.Admin}, Workspaces: []string{"elsewhere"}}, 404, 404},
 			{access.Grant{Roles: []access.Role{access.Decide, access.Trace}}, 403, 403},
 		} {
 			r.token = r.newToken(fmt.Sprint(tt.grant), tt.grant)

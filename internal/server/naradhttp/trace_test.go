@@ -37,7 +37,7 @@ func TestSideSession(t *testing.T) {
 			}
 		}
 		r.token = r.newToken("elsewhere", access.Grant{Roles: []access.Role{access.Trace}, Workspaces: []string{"w2"}})
-		r.want(r.get("/sessions/s1~trace/events"), 403)
+		r.want(r.get("/sessions/s1~trace/events"), 404)
 		r.token = admin
 		got := r.want(r.get("/sessions/s1~trace/events"), 200)
 		if strings.Count(got.body, "marker-of-a-") != 2 || !strings.Contains(got.body, `"sessionId":"s1~trace"`) {
