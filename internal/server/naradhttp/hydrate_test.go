@@ -462,7 +462,7 @@ func TestHydrateRefusals(t *testing.T) {
 			{"/sessions/s2/graph?rootRunId=" + run, 404, "not_found"},
 			{"/sessions/nothing/graph?rootRunId=" + run, 404, "not_found"},
 			{"/sessions/~host/graph?rootRunId=" + run, 400, "invalid_field"},
-			{"/sessions/s1~trace/messages", 400, "invalid_field"},
+			{"/sessions/s1~trace/messages", 404, "not_found"},
 			{"/workspaces/~host/stream", 400, "invalid_field"},
 		} {
 			r.wantProblem(r.get(test.path), test.status, test.code)
