@@ -66,6 +66,9 @@ func (p Principal) Reaches(workspace string) bool {
 	return !p.IsZero() && (len(p.grant.Workspaces) == 0 || slices.Contains(p.grant.Workspaces, workspace))
 }
 
+// Workspaces are those that the roles of p are limited to; none: they hold in all.
+func (p Principal) Workspaces() []string { return slices.Clone(p.grant.Workspaces) }
+
 // MaySomewhere says whether there may be a workspace in which p has the role.
 func (p Principal) MaySomewhere(role Role) bool {
 	return !p.IsZero() && (slices.Contains(p.grant.Roles, role) || slices.Contains(p.grant.Roles, Admin))

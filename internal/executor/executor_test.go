@@ -198,12 +198,12 @@ func TestLeaseIsRenewedOrExpires(t *testing.T) {
 			t.Errorf("the stream tells %v, want the new expiry once", told)
 		}
 		time.Sleep(executor.DefaultLease - time.Second)
-		if !b.Present("desk") {
+		if !b.Present("desk", "") {
 			t.Error("the executor is gone before its lease has ended")
 		}
 		time.Sleep(time.Second)
 		synctest.Wait()
-		if b.Present("desk") {
+		if b.Present("desk", "") {
 			t.Error("the executor is there after its lease has ended")
 		}
 		if _, err := c.Next(); !errors.Is(err, executor.ErrLeaseExpired) {
@@ -227,7 +227,7 @@ func TestLeaseOverRestart(t *testing.T) {
 		b.Close()
 		time.Sleep(time.Hour)
 		b = newBed(t, b.store, executor.Options{})
-		if b.Present("desk") {
+		if b.Present("desk", "") {
 			t.Error("an executor without a connection is there")
 		}
 		if _, err := b.Connect(p, "desk", superseded); !errors.Is(err, executor.ErrWrongLease) {
@@ -240,7 +240,7 @@ func TestLeaseOverRestart(t *testing.T) {
 		}
 		time.Sleep(executor.DefaultLease)
 		synctest.Wait()
-		if b.Present("desk") {
+		if b.Present("desk", "") {
 			t.Error("the lease holds longer than one lease time")
 		}
 	})

@@ -263,22 +263,26 @@ func (x *Executors) authorize(p access.Principal, id string) error {
 	return nil
 }
 
-// Present reports whether an executor could take a call now: its lease holds and it has
-// a connection.
-func (x *Executors) Present(id string) bool {
+// Present reports whether an executor could take a call of a workspace now: its lease
+// holds and reaches it, and it has a connection.
+func (x *Executors) Present(id, workspace string) bool {
 	s, ok := x.known(id)
-	return ok && s.present()
+	if !ok {
+		return false
+	}
+	l, ok := s.leaseOfConnection()
+	return ok && l.reaches(workspace)
 }
 
 // Issue makes a token for a call, bound to the lease that has a connection now; false
-// if there is none. Nothing has happened yet: see [Grant].
+// if there is none, or none for the workspace. Nothing has happened yet: see [Grant].
 func (x *Executors) Issue(c Call) (Grant, bool, error) {
 	s, ok := x.known(c.Executor)
 	if !ok {
 		return Grant{}, false, nil
 	}
 	l, ok := s.leaseOfConnection()
-	if !ok {
+	if !ok || !l.reaches(c.Workspace) {
 		return Grant{}, false, nil
 	}
 	g, err := x.grant(c, l)

@@ -3,6 +3,7 @@ package executor
 import (
 	"errors"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -14,15 +15,18 @@ import (
 type lease struct {
 	hash      hash
 	principal string
-	expires   time.Time
+	// workspaces limit the sessions whose calls the lease gets; none: it gets those of all.
+	workspaces []string
+	expires    time.Time
 	// id is the secret; it is empty after a restart, until its holder shows it.
 	id string
 }
 
 // storedLease is the stored form of a lease. Only fields are added to it.
 type storedLease struct {
-	Lease     hash   `json:"lease"`
-	Principal string `json:"principal"`
+	Lease      hash     `json:"lease"`
+	Principal  string   `json:"principal"`
+	Workspaces []string `json:"workspaces,omitempty"`
 }
 
 func newLease(random io.Reader, p access.Principal) (lease, error) {
@@ -30,11 +34,11 @@ func newLease(random io.Reader, p access.Principal) (lease, error) {
 	if err != nil {
 		return lease{}, err
 	}
-	return lease{hash: hashOf(id), principal: p.ID(), id: id}, nil
+	return lease{hash: hashOf(id), principal: p.ID(), workspaces: p.Workspaces(), id: id}, nil
 }
 
 func (l lease) row(executor string) journal.LeaseRow {
-	value, err := json.Marshal(storedLease{l.hash, l.principal}, json.Deterministic(true))
+	value, err := json.Marshal(storedLease{l.hash, l.principal, l.workspaces}, json.Deterministic(true))
 	if err != nil {
 		panic("executor: a lease is JSON: " + err.Error())
 	}
@@ -46,7 +50,12 @@ func readLease(r journal.LeaseRow) (lease, error) {
 	if err := json.Unmarshal(r.Value, &s); err != nil || s.Lease == "" {
 		return lease{}, errors.New("a stored lease does not decode")
 	}
-	return lease{hash: s.Lease, principal: s.Principal}, nil
+	return lease{hash: s.Lease, principal: s.Principal, workspaces: s.Workspaces}, nil
+}
+
+// reaches says whether calls of a workspace go to the lease.
+func (l lease) reaches(workspace string) bool {
+	return len(l.workspaces) == 0 || slices.Contains(l.workspaces, workspace)
 }
 
 // check says whether a caller holds the lease, now.

@@ -167,11 +167,6 @@ func (s *seat) endConnectionLocked(why error) {
 	}
 }
 
-func (s *seat) present() bool {
-	_, ok := s.leaseOfConnection()
-	return ok
-}
-
 // leaseOfConnection is the lease under which a call can be begun now.
 func (s *seat) leaseOfConnection() (lease, bool) {
 	s.mu.Lock()

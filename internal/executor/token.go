@@ -18,6 +18,7 @@ import (
 type Call struct {
 	Executor   string
 	Session    string
+	Workspace  string // of the session
 	RunID      string
 	ToolCallID string
 	ToolName   string

@@ -214,7 +214,7 @@ func (o *owner) clientCall(ctx context.Context, id string, list []narad.Authorit
 	tool, _ := o.control.Session.Tool(id)
 	run, _ := o.control.Session.Run(tool.RunID)
 	call := executor.Call{
-		Executor: run.ClientExecutorID, Session: o.id, RunID: tool.RunID, ToolCallID: id, ToolName: tool.ToolName,
+		Executor: run.ClientExecutorID, Session: o.id, Workspace: o.control.Desk.Created.WorkspaceID, RunID: tool.RunID, ToolCallID: id, ToolName: tool.ToolName,
 	}
 	for _, fact := range list {
 		if f, ok := fact.(*narad.ToolCallStarted); ok && f.ToolCallID == id {
@@ -321,13 +321,35 @@ func (h *Host) arrived(executorID string) {
 	}
 }
 
-// noteAwaited notes for which executors the session's runs wait. One that has come in between
-// is told at once.
+// remove forgets that a session waits for an executor.
+func (a *awaited) remove(executorID, session string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.sessions[executorID], session)
+	if len(a.sessions[executorID]) == 0 {
+		delete(a.sessions, executorID)
+	}
+}
+
+// noteAwaited notes for which executors the session's runs wait now. One that has come in
+// between is told at once.
 func (o *owner) noteAwaited() {
-	for _, id := range decide.AwaitedExecutors(o.control.Session) {
+	before := o.awaits
+	o.awaits = decide.AwaitedExecutors(o.control.Session)
+	for _, id := range before {
+		if !slices.Contains(o.awaits, id) {
+			o.host.awaited.remove(id, o.id)
+		}
+	}
+	for _, id := range o.awaits {
 		o.host.awaited.add(id, o.id)
-		if o.host.executors.Present(id) {
+		if o.present(id) {
 			o.host.arrived(id)
 		}
 	}
+}
+
+// present reports whether an executor could take a call of the session now.
+func (o *owner) present(executorID string) bool {
+	return o.host.executors.Present(executorID, o.control.Desk.Created.WorkspaceID)
 }

@@ -475,3 +475,48 @@ func TestPausedRunLetsRecordsWait(t *testing.T) {
 		}
 	})
 }
+
+// An executor whose token is limited to some workspaces gets the calls of no other, also
+// after a restart: who may order runs in one cannot use the machines of another (§8, §10).
+func TestExecutorOfAnotherWorkspace(t *testing.T) {
+	inHost(t, func(t *testing.T, j journal.Journal) {
+		limited, err := access.NewPrincipal("x", "x", access.Grant{
+			Roles: []access.Role{access.Execute}, Executors: []string{"desk"}, Workspaces: []string{"theirs"},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := open(t, j, calls("open.file"), host.Options{})
+		s.bound("s1")
+		theirs := create()
+		theirs.Payload.ClientExecutorID, theirs.Payload.WorkspaceID = "desk", "theirs"
+		s.do(access.CreateSession, "s2", theirs, "")
+		a, err := s.host.AttachExecutor(t.Context(), limited, "desk")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 { // before a restart, and after it
+			conn, err := s.host.ConnectExecutor(limited, "desk", a.LeaseID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			d := &desk{s: s, id: "desk", lease: a.LeaseID, conn: conn}
+			s.say("s1", "go")
+			synctest.Wait()
+			if got := d.take(); len(got) != 0 {
+				t.Fatalf("a call of another workspace came: %+v", got[0])
+			}
+			if story := s.story("s1"); !strings.HasSuffix(story, "run.paused") {
+				t.Errorf("the session of the other workspace: %s, want it to wait", story)
+			}
+			s.do(access.StopRun, "s1", decide.Stop{}, "")
+			s.say("s2", "go")
+			d.one()
+			s.do(access.StopRun, "s2", decide.Stop{}, "")
+			conn.Close()
+			s.close()
+			s = open(t, j, calls("open.file"), host.Options{})
+		}
+		s.close()
+	})
+}

@@ -43,6 +43,7 @@ type owner struct {
 	asked   map[string][]waiter                       // who waits for an interrupt
 	called  map[string][]chan *narad.ToolCallFinished // who waits for a client tool call
 	paused  map[string][]chan struct{}                // who waits for a run to go on
+	awaits  []string                                  // the executors that runs wait for
 	flow    *flow.Progress                            // of the active workflow, nil for none
 	stall   <-chan time.Time                          // set while the workflow rests
 	failure error                                     // why the owner must end
@@ -60,7 +61,7 @@ func newOwner(h *Host, id string) *owner {
 	o.keeper = newKeeper(o)
 	ctx := context.WithoutCancel(h.life)
 	o.env = decide.Env{
-		ExecutorPresent: h.executors.Present, AwaitExecutor: !h.opt.FailAbsent,
+		ExecutorPresent: o.present, AwaitExecutor: !h.opt.FailAbsent,
 		NewID: h.opt.NewID, QueueLimit: h.opt.QueueLimit,
 		Run: h.endedRun(ctx, id), Workflow: h.endedWorkflow(ctx, id), Interrupt: h.closedInterrupt(ctx, id), Message: h.recorded(ctx, id),
 		Attachment: h.readyAttachment(ctx, id), Removed: h.removedAttachment(ctx, id),
@@ -238,7 +239,7 @@ func (o *owner) answer(t *task) (decide.Answer, error) {
 	o.noteWorkspace()
 	o.follow(outcome.Facts)
 	o.react(outcome.Facts)
-	if _, arrived := t.command.(decide.ExecutorArrived); arrived || len(outcome.Await) > 0 {
+	if _, arrived := t.command.(decide.ExecutorArrived); arrived || len(outcome.Await) > 0 || len(o.awaits) > 0 {
 		o.noteAwaited()
 	}
 	return outcome.Answer, nil
