@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -98,10 +99,13 @@ func mkdirPrivate(dir string) error {
 // lockName is the file in a directory that Lock locks.
 const lockName = "mahati.lock"
 
+// lockPatience is how long Lock waits for a lock that is held. Of a host that was killed a
+// child may hold it a little longer, which had been begun and was not yet its own program.
+const lockPatience = 2 * time.Second
+
 // Lock makes the directory if it is missing and takes an exclusive lock on it,
-// or answers journal.ErrLocked at once. The lock belongs to the directory
-// itself, so that a path through a symlink meets it too, and ends with the
-// process.
+// or answers journal.ErrLocked. The lock belongs to the directory itself, so
+// that a path through a symlink meets it too, and ends with the process.
 func Lock(dir string) (io.Closer, error) {
 	if err := makeDir(privateFS{vfs.Default}, dir); err != nil {
 		return nil, err
@@ -114,12 +118,24 @@ func Lock(dir string) (io.Closer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open lock file: %w", err)
 	}
-	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+	if err := flock(file, lockPatience); err != nil {
 		_ = file.Close()
-		if errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, fmt.Errorf("lock %s: %w", dir, journal.ErrLocked)
-		}
 		return nil, fmt.Errorf("lock %s: %w", dir, err)
 	}
 	return file, nil
+}
+
+// flock locks a file, and waits so long if somebody else has locked it.
+func flock(file *os.File, patience time.Duration) error {
+	const pause = 20 * time.Millisecond
+	for ; ; patience -= pause {
+		err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		switch {
+		case !errors.Is(err, syscall.EWOULDBLOCK):
+			return err
+		case patience <= 0:
+			return journal.ErrLocked
+		}
+		time.Sleep(pause)
+	}
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -107,6 +108,24 @@ func TestLock(t *testing.T) {
 		t.Fatalf("open after the first has closed: %v", err)
 	}
 	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A lock that is given up soon is waited for: of a host that was killed a child may hold
+// it until it is a program of its own.
+func TestLockIsWaitedFor(t *testing.T) {
+	dir := t.TempDir()
+	first, err := Lock(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(100*time.Millisecond, func() { _ = first.Close() })
+	second, err := Lock(dir)
+	if err != nil {
+		t.Fatalf("got %v, want the lock of who has just left", err)
+	}
+	if err := second.Close(); err != nil {
 		t.Fatal(err)
 	}
 }
