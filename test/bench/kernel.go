@@ -35,7 +35,7 @@ var kernelFigures = []kernelFigure{
 	}},
 	{"./internal/host", "Do$/pebble", "of-raw-log", "", func(m map[string]float64) line {
 		against := fmt.Sprintf("a raw log with as many writers: %.0f groups/s, ours %.0f commands/s", m["raw-groups/s"], m["commands/s"])
-		return atLeast("host.Do in process, 256 sessions", m["of-raw-log"], 0.4, against, "the processor: reading the session's row to authorise, deciding, encoding")
+		return atLeast("host.Do in process, 256 sessions", m["of-raw-log"], 0.4, against, "the processor: deciding, checking, encoding")
 	}},
 	{"./internal/host", "DoAlone$/pebble", "x-write+sync", "1000x", func(m map[string]float64) line {
 		return atMost("host.Do, one session alone, p50", m["x-write+sync"], 2, alone(m), "handovers between caller, owner and committer")
