@@ -107,6 +107,18 @@ type EndWorkflow struct {
 	Output  narad.Raw
 }
 
+// TooLarge is the advance in the place of one that no fact can hold: the step that ends
+// fails, or the workflow, where none does.
+func (a Advance) TooLarge() Advance {
+	const code, why = "data_too_large", "What was to be recorded is larger, or nests deeper, than a fact may."
+	if f := a.Finish; f != nil {
+		return Advance{WorkflowID: a.WorkflowID, Finish: &FinishStep{
+			NodeID: f.NodeID, Attempt: f.Attempt, RunID: f.RunID, Failed: true, Code: code, Message: why,
+		}}
+	}
+	return Advance{WorkflowID: a.WorkflowID, End: &EndWorkflow{Kind: narad.TypeWorkflowError, Code: code, Message: why}}
+}
+
 func (a Advance) propose(d *draft) Answer {
 	id := d.state.ActiveWorkflowID()
 	answer := Answer{Status: Accepted, WorkflowID: id}

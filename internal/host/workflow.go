@@ -126,10 +126,16 @@ func (o *owner) mayRun() bool {
 // rest lets the workflow wait a little: something could not be recorded now.
 func (o *owner) rest() { o.stall = time.After(retryPause) }
 
-// takeOn performs a task of the workflow's own, and lets it rest if that was no use.
+// takeOn performs a task of the workflow's own, and lets it rest if that was no use. What
+// no fact can hold stays so: then the step fails, or the workflow.
 func (o *owner) takeOn(t *task) {
 	o.perform(t)
 	r := <-t.reply
+	if r.err == nil && r.answer.Err == decide.RefusedTooLarge {
+		t = &task{command: t.command.(decide.Advance).TooLarge(), actor: hostActor, reply: make(chan reply, 1)}
+		o.perform(t)
+		r = <-t.reply
+	}
 	if r.err == nil && r.answer.Status.Accepted() {
 		return
 	}

@@ -186,3 +186,36 @@ func TestWorkflowWhole(t *testing.T) {
 		}
 	})
 }
+
+// A value that no fact can hold fails its step, or, where none is under way, the workflow:
+// it is not tried again for ever.
+func TestWorkflowWithAValueTooDeep(t *testing.T) {
+	nest := strings.Repeat("[", 63) + strings.Repeat("]", 63)
+	for name, test := range map[string]struct{ definition, want string }{
+		"result": {`
+workflow: 1
+name: deep
+nodes:
+  one: {script: [{say: "` + nest + `"}], result: json, prompt: go, on_failure: sorry, next: wrong}
+  sorry: {end: completed, message: sorry}
+  wrong: {end: failed, code: wrong}
+`, "workflow.finished  sorry"},
+		"data": {`
+workflow: 1
+name: deeper
+data: {x: [1]}
+nodes:
+  a: {set: {x: ["{{/x}}"]}, next: a}
+`, "workflow.error data_too_large"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			alone(t, acts{run: speaks}, host.Options{}, func(t *testing.T, s *stage) {
+				s.start(test.definition)
+				s.idle(first)
+				if got := s.steps(); !strings.Contains(got, test.want) {
+					t.Errorf("got %.2000s\nwant it to end with %s", got, test.want)
+				}
+			})
+		})
+	}
+}

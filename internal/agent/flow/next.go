@@ -2,6 +2,7 @@ package flow
 
 import (
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -186,7 +187,7 @@ func (e *ending) move(d data) Move {
 		end.Output, err = e.output.fill(d)
 	}
 	if err == nil && len(end.Output) > maxResult {
-		err = errTooLarge
+		err = fmt.Errorf("the output is larger than %d bytes", maxResult)
 	}
 	if err != nil {
 		return failed(codeOf(err), "The end of the workflow cannot be told: "+err.Error()+".")
