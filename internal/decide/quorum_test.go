@@ -1,6 +1,7 @@
 package decide_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/mahati-host/mahati/facts"
@@ -27,9 +28,11 @@ func TestQuorum(t *testing.T) {
 		if a := by(b, "ada").ok(word("approve")); a.Decision != "" || a.Detail != "1 of 3 approvals" {
 			t.Errorf("got %+v, want a vote", a)
 		}
-		b.refuses(word("approve"), decide.AlreadyApplied)
-		if a := b.refuses(word("deny"), decide.Conflict); a.Decision != "approve" {
-			t.Errorf("got %+v, want that ada has voted", a)
+		if a := b.refuses(word("approve"), decide.AlreadyApplied); a.Decision != "" || a.Detail != "1 of 3 approvals" {
+			t.Errorf("got %+v, want what became of the vote", a)
+		}
+		if a := b.refuses(word("deny"), decide.Conflict); a.Decision != "" || !strings.Contains(a.Detail, "approve") {
+			t.Errorf("got %+v, want that ada has voted, and no decision", a)
 		}
 		by(b, "bob").ok(word("approve_always"))
 		b.tells(`

@@ -66,20 +66,21 @@ func (r Resolve) vote(d *draft, b ballot) Answer {
 		if !ok {
 			return refusal
 		}
-		if one.RequestID == "" {
-			continue // it is decided so, or the vote was given before
-		}
 		if one.Vote {
 			pending = strconv.Itoa(d.approvals(b, id)+1) + " of " + strconv.Itoa(m.Quorum) + " approvals"
 		}
+		if one.RequestID == "" { // it is decided so, or the vote was given before
+			if d.desk.Votes[b.interrupt.InterruptID][id] == "" {
+				pending = strconv.Itoa(d.approvals(b, id)) + " of " + strconv.Itoa(m.Quorum) + " approvals"
+			}
+			continue
+		}
 		decided.Members = append(decided.Members, one)
 	}
-	if len(decided.Members) == 0 {
-		return Answer{Status: AlreadyApplied, Decision: r.Decision, RequestID: b.interrupt.InterruptID}
-	}
-	d.voted(b, decided, r)
-	answer := Answer{
-		Status: Accepted, Decision: r.Decision, RequestID: b.interrupt.InterruptID, RunID: b.interrupt.RunID, Detail: pending,
+	answer := Answer{Status: AlreadyApplied, Decision: r.Decision, RequestID: b.interrupt.InterruptID, Detail: pending}
+	if len(decided.Members) > 0 {
+		d.voted(b, decided, r)
+		answer.Status, answer.RunID = Accepted, b.interrupt.RunID
 	}
 	if pending != "" {
 		answer.Decision = "" // nothing is decided by it
@@ -106,16 +107,16 @@ func (r Resolve) named(d *draft, b ballot) []string {
 func (r Resolve) voteOn(d *draft, b ballot, m member) (one facts.MemberDecided, refusal Answer, ok bool) {
 	is := d.desk.Votes[b.interrupt.InterruptID][m.RequestID]
 	was := d.desk.Ballots[b.interrupt.InterruptID][m.RequestID][d.env.Actor.ID]
-	for _, earlier := range []struct{ word, detail string }{
-		{is, "the member was decided before"}, {was, "a decider votes once"},
-	} {
-		switch earlier.word {
-		case "":
-			continue
-		case r.Decision:
-			return one, Answer{}, true
-		}
-		return one, Answer{Status: Conflict, Decision: earlier.word, RequestID: b.interrupt.InterruptID, Detail: earlier.detail}, false
+	conflict := Answer{Status: Conflict, Decision: is, RequestID: b.interrupt.InterruptID}
+	switch {
+	case is == r.Decision, is == "" && was == r.Decision:
+		return one, Answer{}, true
+	case is != "":
+		conflict.Detail = "the member was decided before"
+		return one, conflict, false
+	case was != "":
+		conflict.Detail = "a decider votes once; the vote was " + was
+		return one, conflict, false
 	}
 	short := approves(r.Decision) && d.approvals(b, m.RequestID)+1 < m.Quorum
 	return facts.MemberDecided{RequestID: m.RequestID, Decision: r.Decision, Vote: short}, Answer{}, true

@@ -166,6 +166,7 @@ type stored struct {
 	SessionSequence int64         `json:"sessionSequence,omitzero"`
 	RunID           string        `json:"runId,omitzero"`
 	WorkflowID      string        `json:"workflowId,omitzero"`
+	Detail          string        `json:"detail,omitzero"`
 }
 
 // carryAnswer keeps the answer with the facts, under each key of the command. Only
@@ -174,7 +175,7 @@ func carryAnswer(batch *journal.Batch, t *task, a decide.Answer) error {
 	if len(t.keys) == 0 || !a.Status.Accepted() {
 		return nil
 	}
-	value, err := json.Marshal(stored{a.Status, a.Decision, a.RequestID, a.SessionSequence, a.RunID, a.WorkflowID})
+	value, err := json.Marshal(stored{a.Status, a.Decision, a.RequestID, a.SessionSequence, a.RunID, a.WorkflowID, a.Detail})
 	if err != nil {
 		return fmt.Errorf("encode answer: %w", err)
 	}
@@ -204,7 +205,7 @@ func (o *owner) firstAnswer(ctx context.Context, t *task) (decide.Answer, bool, 
 		}
 		a := decide.Answer{
 			Status: s.Status, Decision: s.Decision, RequestID: s.RequestID,
-			SessionSequence: s.SessionSequence, RunID: s.RunID, WorkflowID: s.WorkflowID,
+			SessionSequence: s.SessionSequence, RunID: s.RunID, WorkflowID: s.WorkflowID, Detail: s.Detail,
 		}
 		if !bytes.Equal(row.Hash, t.hash) {
 			a.Status, a.Detail = decide.Conflict, "the id was used for another command"

@@ -92,7 +92,11 @@ type patientBody struct {
 // Read gives each piece its time.
 func (b patientBody) Read(p []byte) (int, error) {
 	_ = b.control.SetReadDeadline(time.Now().Add(bodyTimeout))
-	return b.ReadCloser.Read(p)
+	n, err := b.ReadCloser.Read(p)
+	if err != nil && err != io.EOF && BodyError(err) == err {
+		err = io.ErrUnexpectedEOF // the client's own framing is broken
+	}
+	return n, err
 }
 
 func bodyTooLarge(limit int64) *Problem {

@@ -26,7 +26,7 @@ type material struct {
 	State           string `json:"state"`
 	Name            string `json:"name,omitzero"`
 	MediaType       string `json:"mediaType,omitzero"`
-	Bytes           int64  `json:"bytes,omitzero"`
+	Bytes           *int64 `json:"bytes,omitzero"` // nil where there are none, not even 0
 	Digest          string `json:"digest,omitzero"`
 	Code            string `json:"code,omitzero"`
 	Message         string `json:"message,omitzero"`
@@ -38,8 +38,11 @@ type material struct {
 
 func shownMaterial(kind string, m host.Material) material {
 	shown := material{
-		State: m.State, Name: m.Name, MediaType: m.MediaType, Bytes: m.Bytes, Digest: m.Digest, Code: m.Code, Message: m.Message,
+		State: m.State, Name: m.Name, MediaType: m.MediaType, Digest: m.Digest, Code: m.Code, Message: m.Message,
 		RunID: m.RunID, ToolCallID: m.ToolCallID, SessionSequence: m.SessionSequence, UpdatedAt: m.UpdatedAt,
+	}
+	if m.Digest != "" {
+		shown.Bytes = &m.Bytes
 	}
 	if kind == host.Attachments {
 		shown.AttachmentID = m.ID
@@ -68,6 +71,11 @@ func (b *Binding) upload(w http.ResponseWriter, r *request) error {
 		}
 	case err != nil:
 		return server.BodyError(err)
+	case answer.Status == decide.Conflict && answer.RequestID != "":
+		return &server.Problem{
+			HTTPStatus: http.StatusConflict, Code: "command_id_used", Detail: answer.Detail,
+			Members: map[string]any{"attachmentId": answer.RequestID},
+		}
 	case answer.Status == decide.Conflict:
 		return conflict("session_busy", answer.Detail)
 	case answer.Status != decide.Accepted:

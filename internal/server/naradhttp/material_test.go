@@ -226,9 +226,15 @@ func TestUploadOnce(t *testing.T) {
 		if again := r.want(r.upload("s1", "?commandId=c1&name=a", "", []byte("x")), 201); again.field("attachmentId") != first.field("attachmentId") {
 			t.Errorf("got %s, want %s", again, first)
 		}
-		r.wantProblem(r.upload("s1", "?commandId=c1&name=a", "", []byte("y")), 409, "session_busy")
-		if n := strings.Count(r.get("/sessions/s1/events").body, "attachment.ready"); n != 1 {
-			t.Errorf("%d attachments, want 1", n)
+		other := r.upload("s1", "?commandId=c1&name=a", "", []byte("y"))
+		if r.wantProblem(other, 409, "command_id_used"); other.field("attachmentId") != first.field("attachmentId") {
+			t.Errorf("got %s, want the first effect named", other)
+		}
+		if empty := r.want(r.upload("s1", "", "", nil), 201); empty.field("bytes") != "0" {
+			t.Errorf("got %s, want that there are 0 bytes", empty)
+		}
+		if n := strings.Count(r.get("/sessions/s1/events").body, "attachment.ready"); n != 2 {
+			t.Errorf("%d attachments, want 2", n)
 		}
 	})
 }

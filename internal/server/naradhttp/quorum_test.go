@@ -86,6 +86,9 @@ func TestThreeToolsInOneApproval(t *testing.T) {
 			t.Errorf("the inbox does not tell of the quorum: %s", got)
 		}
 
+		if got := r.as(ada, "POST", "/commands/resolve-interrupt", fmt.Sprintf(`{"interruptId":%q,"decision":"approve","members":[]}`, id)); got.status != 400 {
+			t.Errorf("a selection of nobody: got %s, want it refused", got)
+		}
 		r.wantWord(resolve(ada, "approve", "delete"), 202, "accepted")
 		r.wantWord(resolve(ada, "approve", "delete"), 200, "already_applied")
 		r.wantWord(resolve(ada, "deny", "delete"), 409, "conflict")

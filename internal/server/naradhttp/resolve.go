@@ -61,6 +61,9 @@ func checkCount(field string, n int) error {
 // checkMembers demands names. A member may repeat the command's decision: there is one
 // decision for all that are named.
 func (q resolution) checkMembers() error {
+	if q.Members != nil && len(q.Members) == 0 {
+		return badField("members", "must name a member; leave it out to decide all that are open")
+	}
 	for i, m := range q.Members {
 		field := "members." + strconv.Itoa(i)
 		if m.id == "" {
