@@ -54,7 +54,7 @@ func chosen(only []string) ([]Check, error) {
 		}
 	}
 	if len(list) == 0 {
-		return nil, fmt.Errorf("%w: no check has a name that begins with %q", ErrTarget, only)
+		return nil, fmt.Errorf("%w: no check has a name that begins with %s", ErrChecks, strings.Join(only, " or "))
 	}
 	return list, nil
 }

@@ -78,11 +78,15 @@ func (r Report) Count(o Outcome) int {
 	return n
 }
 
+// ErrChecks says that the names of checks fit none.
+var ErrChecks = errors.New("no checks to run")
+
 // ErrTarget says that a target cannot be checked at all.
 var ErrTarget = errors.New("no host to check")
 
 // Run performs the checks. Failures of the host are in the report; an error is
-// [ErrTarget] for a target that makes no sense or does not answer, or the context's.
+// [ErrTarget] for a target that makes no sense or does not answer, [ErrChecks], or the
+// context's.
 func Run(ctx context.Context, t Target) (Report, error) {
 	base, err := address(t.URL)
 	if err != nil {

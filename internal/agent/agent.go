@@ -266,6 +266,17 @@ type ToolResult struct {
 	Message  string
 }
 
+// ResultOf is how a client tool call ended. An executor tells the code and the message of
+// an error in its response: the protocol has no other place for them.
+func ResultOf(f *narad.ToolCallFinished) ToolResult {
+	r := ToolResult{Outcome: f.Outcome, Response: f.Response, Code: f.Code, Message: f.Message}
+	if f.Outcome == narad.OutcomeError && r.Code == "" {
+		r.Code, _ = f.Response.Field("code").IsString()
+		r.Message, _ = f.Response.Field("message").IsString()
+	}
+	return r
+}
+
 // Permission asks for one open tool call (R11).
 type Permission struct {
 	ToolCallID string

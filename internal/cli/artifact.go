@@ -111,6 +111,20 @@ func intoFile(name string, write func(io.Writer) error) error {
 	return nil
 }
 
+// attachable says what keeps a file from being attached, before anything is begun.
+func attachable(files []string) error {
+	for _, name := range files {
+		info, err := os.Stat(name)
+		if err == nil && !info.Mode().IsRegular() {
+			err = errors.New("it is no file")
+		}
+		if err != nil {
+			return fmt.Errorf("attach %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
 // attach uploads files for a message and returns their ids.
 func attach(ctx context.Context, host *client.Client, session string, files []string) ([]string, error) {
 	var ids []string

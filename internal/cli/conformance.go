@@ -48,7 +48,7 @@ func (c conformCommand) Run(ctx context.Context, a *app) error {
 	report, err := conformance.Run(ctx, conformance.Target{
 		URL: c.URL, Token: token, Agent: c.Agent, Executor: c.Executor, CWD: c.CWD, Only: c.Only,
 	})
-	if errors.Is(err, conformance.ErrTarget) {
+	if errors.Is(err, conformance.ErrTarget) || errors.Is(err, conformance.ErrChecks) {
 		return &fault{err: err, code: exitUsage}
 	}
 	if err != nil {

@@ -42,6 +42,9 @@ func (c runCommand) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
+	if err := attachable(c.Attach); err != nil {
+		return err
+	}
 	host, err := c.connect(a)
 	if err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -44,6 +45,9 @@ func (c tokenCreateCommand) Run(a *app) error {
 			return usage("mahati token create --help", "%w", err)
 		}
 		grant.Roles = append(grant.Roles, role)
+	}
+	if slices.Contains(grant.Roles, access.Execute) && len(grant.Executors) == 0 {
+		return usage("mahati token create --help", "the role execute is for executors: name them with --executor")
 	}
 	now := time.Now()
 	expires, err := expiry(c.Expires, now)

@@ -64,16 +64,12 @@ func (h *handle) callClient(ctx context.Context, t agent.Tool, started func(stri
 func (o *owner) awaitCall(ctx context.Context, finished <-chan *narad.ToolCallFinished) (agent.ToolResult, error) {
 	select {
 	case f := <-finished:
-		return resultOf(f), nil
+		return agent.ResultOf(f), nil
 	case <-ctx.Done():
 		return agent.ToolResult{}, ctx.Err()
 	case <-o.ended:
 		return agent.ToolResult{}, agent.ErrEnded
 	}
-}
-
-func resultOf(f *narad.ToolCallFinished) agent.ToolResult {
-	return agent.ToolResult{Outcome: f.Outcome, Response: f.Response, Code: f.Code, Message: f.Message}
 }
 
 // AwaitClient waits for a call that was open. Where it has ended meanwhile its fact is
@@ -118,7 +114,7 @@ func (h *handle) awaitClient(ctx context.Context, toolCallID string) (agent.Tool
 	}
 	for _, fact := range past {
 		if f, ok := fact.(*narad.ToolCallFinished); ok && f.ToolCallID == toolCallID && f.RunID == h.info.RunID {
-			return resultOf(f), nil
+			return agent.ResultOf(f), nil
 		}
 	}
 	return agent.ToolResult{}, invalid("no such call of an executor in the run")

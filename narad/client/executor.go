@@ -143,6 +143,9 @@ func (x *executor) live(ctx context.Context) error {
 		if known.Action != Retry && known.Code != CodeLeaseExpired {
 			return err
 		}
+		if a == nil {
+			x.note(ExecutorNotice{What: "disconnected", Err: known})
+		}
 		if pause(ctx, max(x.client.backoff(attempt), known.RetryAfter)) != nil {
 			return ctx.Err()
 		}

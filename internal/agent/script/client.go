@@ -47,7 +47,7 @@ func (c *clientCall) call(ctx context.Context, sc *scene, at spot) (agent.ToolRe
 		return sc.h.CallClient(ctx, call, nil)
 	case known.finish != nil:
 		sc.play.past.consume()
-		return agent.ToolResult{Outcome: known.finish.Outcome, Code: known.finish.Code}, nil
+		return agent.ResultOf(known.finish), nil
 	}
 	sc.play.past.consume()
 	return sc.h.AwaitClient(ctx, known.id)
