@@ -71,7 +71,7 @@ func TestThreeToolsInOneApproval(t *testing.T) {
 	bubble(t, o, func(t *testing.T, r *rig) {
 		decider := func(name string) string { return r.newToken(name, access.Grant{Roles: []access.Role{access.Decide}}) }
 		viewer := r.newToken("viewer", access.Grant{Roles: []access.Role{access.Observe}})
-		ada, bob := decider("ada"), decider("bob")
+		wilma, bob := decider("wilma"), decider("bob")
 		r.create("s1")
 		r.say("s1", "go")
 		id := r.openInterrupt()
@@ -81,18 +81,18 @@ func TestThreeToolsInOneApproval(t *testing.T) {
 		// Roles: who watches does not decide, and who decides does not watch.
 		r.wantWord(resolve(viewer, "approve", "read"), 403, "forbidden")
 		r.want(r.as(viewer, "GET", "/sessions/s1/events", ""), 200)
-		r.want(r.as(ada, "GET", "/sessions/s1/events", ""), 403)
-		if got := r.want(r.as(ada, "GET", "/interrupts", ""), 200); !strings.Contains(got.body, `"quorum":2`) {
+		r.want(r.as(wilma, "GET", "/sessions/s1/events", ""), 403)
+		if got := r.want(r.as(wilma, "GET", "/interrupts", ""), 200); !strings.Contains(got.body, `"quorum":2`) {
 			t.Errorf("the inbox does not tell of the quorum: %s", got)
 		}
 
-		if got := r.as(ada, "POST", "/commands/resolve-interrupt", fmt.Sprintf(`{"interruptId":%q,"decision":"approve","members":[]}`, id)); got.status != 400 {
+		if got := r.as(wilma, "POST", "/commands/resolve-interrupt", fmt.Sprintf(`{"interruptId":%q,"decision":"approve","members":[]}`, id)); got.status != 400 {
 			t.Errorf("a selection of nobody: got %s, want it refused", got)
 		}
-		r.wantWord(resolve(ada, "approve", "delete"), 202, "accepted")
-		r.wantWord(resolve(ada, "approve", "delete"), 200, "already_applied")
-		r.wantWord(resolve(ada, "deny", "delete"), 409, "conflict")
-		r.wantWord(resolve(ada, "deny", "edit"), 202, "accepted")
+		r.wantWord(resolve(wilma, "approve", "delete"), 202, "accepted")
+		r.wantWord(resolve(wilma, "approve", "delete"), 200, "already_applied")
+		r.wantWord(resolve(wilma, "deny", "delete"), 409, "conflict")
+		r.wantWord(resolve(wilma, "deny", "edit"), 202, "accepted")
 		r.wantWord(resolve(bob, "approve", "edit"), 409, "conflict")
 		r.wantWord(resolve(bob, "approve", "read"), 202, "accepted")
 		if got := r.get("/interrupts").body; !strings.Contains(got, id) {
@@ -110,7 +110,7 @@ func TestThreeToolsInOneApproval(t *testing.T) {
 				code, _ := e.Field("code").IsString()
 				outcomes[name] = outcome + code
 			}
-			if strings.Contains(string(e), "ada") || strings.Contains(string(e), "bob") {
+			if strings.Contains(string(e), "wilma") || strings.Contains(string(e), "bob") {
 				t.Errorf("a name stands in a fact: %s", e)
 			}
 		}
@@ -121,7 +121,7 @@ func TestThreeToolsInOneApproval(t *testing.T) {
 		// The names are the administrator's alone.
 		r.want(r.as(viewer, "GET", "/sessions/s1/audit", ""), 403)
 		audit := r.want(r.get("/sessions/s1/audit"), 200).body
-		for _, want := range []string{`"name":"ada"`, `"name":"bob"`, `"vote":true`} {
+		for _, want := range []string{`"name":"wilma"`, `"name":"bob"`, `"vote":true`} {
 			if !strings.Contains(audit, want) {
 				t.Errorf("no %s in %s", want, audit)
 			}
