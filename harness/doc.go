@@ -1,0 +1,3 @@
+// Package harness holds the headless run contract, fak.harness.run/v1: one run as one
+// totally ordered log.
+package harness
