@@ -17,6 +17,8 @@ type artifactCommands struct {
 	Get artifactGetCommand `cmd:"" help:"Write the content of an artifact, or of an attachment."`
 }
 
+func (artifactCommands) Help() string { return "Example: mahati artifact ls SESSION" }
+
 type artifactLsCommand struct {
 	hostFlags
 	Attachments bool   `help:"List attachments instead."`

@@ -20,6 +20,8 @@ type naradCommands struct {
 	Schema schemaCommand `cmd:"" help:"Print the JSON Schema of Narad records."`
 }
 
+func (naradCommands) Help() string { return "Example: mahati narad check session.jsonl" }
+
 type checkCommand struct {
 	JSON     bool     `name:"json" help:"Print one JSON object for each line, and the state at the end as the last."`
 	Lenient  bool     `help:"Judge as a careful client does, not as a host must."`

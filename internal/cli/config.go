@@ -18,6 +18,8 @@ type configCommands struct {
 	Example configExampleCommand `cmd:"" help:"Print the documented configuration file."`
 }
 
+func (configCommands) Help() string { return "Example: mahati config example" }
+
 type configExampleCommand struct{}
 
 func (configExampleCommand) Help() string {

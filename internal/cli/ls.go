@@ -20,7 +20,7 @@ type lsCommand struct {
 }
 
 func (lsCommand) Help() string {
-	return "Example: mahati ls --state running --json\n\nExample: mahati ls --follow"
+	return "Example: mahati ls --state running --json\nExample: mahati ls --follow"
 }
 
 func (c lsCommand) Run(ctx context.Context, a *app) error {

@@ -48,7 +48,9 @@ type commands struct {
 const description = `A durable host for agent sessions.
 
 Exit codes: 0 done, 1 failed, 2 called wrongly, 4 the store of a host broke,
-130 a run was left with Ctrl-C. Example: mahati demo --yes`
+130 a run was left with Ctrl-C.
+
+Example: mahati demo --yes`
 
 // app is what commands share.
 type app struct {
@@ -94,7 +96,7 @@ func (a *app) parse(args []string) (*kong.Context, int) {
 func newParser(p Process, exit func(int)) (*kong.Kong, error) {
 	return kong.New(&commands{},
 		kong.Name("mahati"), kong.Description(description), kong.Writers(p.Stdout, p.Stderr), kong.Exit(exit),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}), kong.PostBuild(setOffExamples),
 		kong.ExplicitGroups([]kong.Group{
 			{Key: "session", Title: "Sessions"}, {Key: "host", Title: "Host"}, {Key: "other", Title: "Other"},
 		}),

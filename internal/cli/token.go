@@ -20,6 +20,10 @@ type tokenCommands struct {
 	Revoke tokenRevokeCommand `cmd:"" help:"End a token."`
 }
 
+func (tokenCommands) Help() string {
+	return "Example: mahati token create --name phone --role observe,decide"
+}
+
 type tokenCreateCommand struct {
 	homeFlag
 	Name      string   `required:"" help:"What people call it."`

@@ -25,15 +25,21 @@ func (l leaf) has(flag string) bool {
 	})
 }
 
-// leaves are all commands of the program.
-func leaves(t *testing.T) []leaf {
+// grammar is what the program understands.
+func grammar(t *testing.T) *kong.Kong {
 	t.Helper()
 	parser, err := newParser(Process{Stdout: os.Stdout, Stderr: os.Stderr}, func(int) {})
 	if err != nil {
 		t.Fatal(err)
 	}
+	return parser
+}
+
+// leaves are all commands of the program.
+func leaves(t *testing.T) []leaf {
+	t.Helper()
 	var found []leaf
-	for _, node := range parser.Model.Leaves(false) {
+	for _, node := range grammar(t).Model.Leaves(false) {
 		found = append(found, leaf{strings.Fields(node.Path()), node})
 	}
 	if len(found) < 19 {
@@ -63,7 +69,7 @@ func TestEveryCommandExplainsItself(t *testing.T) {
 			if code != exitOK || told != "" {
 				t.Errorf("got exit code %d and on standard error %q, want 0 and nothing", code, told)
 			}
-			if !regexp.MustCompile(`Example: .*mahati ` + l.String()).MatchString(out) {
+			if !exampleOf(l.String()).MatchString(out) {
 				t.Errorf("there is no example of it in\n%s", out)
 			}
 			for _, group := range l.node.AllFlags(true) {
@@ -79,6 +85,28 @@ func TestEveryCommandExplainsItself(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// exampleOf finds an example of a command, or of one in its group, on a line that can be copied.
+func exampleOf(command string) *regexp.Regexp {
+	return regexp.MustCompile(`(?m)^Examples?:\n\n(    .*\n)*    .*mahati ` + command)
+}
+
+// TestEveryGroupShowsAnExample: a command that only groups others has an example of one.
+func TestEveryGroupShowsAnExample(t *testing.T) {
+	groups := 0
+	for _, node := range grammar(t).Model.Children {
+		if len(node.Children) == 0 {
+			continue
+		}
+		groups++
+		if _, out, _ := called(t, node.Name, "--help"); !exampleOf(node.Name).MatchString(out) {
+			t.Errorf("mahati %s --help has no example in\n%s", node.Name, out)
+		}
+	}
+	if groups < 5 {
+		t.Errorf("only %d groups were looked at", groups)
 	}
 }
 

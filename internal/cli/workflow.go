@@ -20,6 +20,8 @@ type workflowCommands struct {
 	Check workflowCheckCommand `cmd:"" help:"Read a workflow file and say what is wrong with it."`
 }
 
+func (workflowCommands) Help() string { return "Example: mahati workflow run review.yaml" }
+
 type workflowRunCommand struct {
 	hostFlags
 	Session   string `placeholder:"ID" help:"Session to start it in. Otherwise a new one."`
