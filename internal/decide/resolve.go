@@ -3,6 +3,7 @@ package decide
 import (
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -99,7 +100,7 @@ func (r Resolve) check(d *draft, i session.Interrupt) (Answer, bool) {
 	case r.Decision == narad.DecisionExpired:
 		return refuse(Rejected, "only the host can let an interrupt expire"), false
 	case !slices.Contains(i.Actions, r.Decision):
-		return refuse(Rejected, "the decision is not one of the interrupt's actions"), false
+		return refuse(Rejected, "the decision is not one of the interrupt's actions: "+strings.Join(i.Actions[:min(len(i.Actions), 16)], ", ")), false
 	case r.ExpectedRevision != 0 && (r.ExpectedRevision < i.RequestedSequence || r.ExpectedRevision > d.state.Last()):
 		return refuse(Conflict, "expectedRevision is not a revision since the request"), false
 	}

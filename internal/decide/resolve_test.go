@@ -1,6 +1,7 @@
 package decide_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -29,6 +30,9 @@ func TestDecisionNotOffered(t *testing.T) {
 	b.ok(approval(run))
 	for _, decision := range []string{"approve_always", "", "APPROVE", "expired", "stop"} {
 		b.refuses(decide.Resolve{InterruptID: "i", Decision: decision}, decide.Rejected)
+	}
+	if a := b.refuses(decide.Resolve{InterruptID: "i", Decision: "perhaps"}, decide.Rejected); !strings.HasSuffix(a.Detail, ": approve, deny") {
+		t.Errorf("got %q, want it to name what is offered", a.Detail)
 	}
 	b.refuses(decide.Resolve{InterruptID: "i", Decision: "approve", Members: []string{"a"}}, decide.Rejected)
 	b.refuses(decide.Resolve{InterruptID: "i", Decision: "approve", Answers: []decide.QuestionAnswer{{Text: "x"}}}, decide.Rejected)
