@@ -41,19 +41,24 @@ func (m *Memory) Find(ctx context.Context, session, eventID string) (Record, err
 
 // Read implements Reader.
 func (m *Memory) Read(ctx context.Context, order Order, page Page) (Chunk, error) {
+	return ReadPage(ctx, m, order, page)
+}
+
+// Scan implements Reader.
+func (m *Memory) Scan(ctx context.Context, order Order, page Page, visit func(*Record)) (more bool, err error) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	records, err := m.afterLocked(ctx, order)
 	if err != nil {
-		return Chunk{}, err
+		return false, err
 	}
-	filler := NewFiller(page)
+	filler := NewFiller(page, visit)
 	for record := range records {
-		if !filler.Add(cloneRecord(record)) {
+		if lent := *record; !filler.Add(&lent) {
 			break
 		}
 	}
-	return filler.Chunk(), nil
+	return filler.More(), nil
 }
 
 // records is a sequence of records, for one reader under the lock.

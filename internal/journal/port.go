@@ -35,6 +35,11 @@ type Reader interface {
 	Head(ctx context.Context, session string) (Head, error)
 	// Read gives one page in the order asked for.
 	Read(ctx context.Context, order Order, page Page) (Chunk, error)
+	// Scan is Read for a caller that keeps nothing: it visits the records of the page,
+	// and reports whether the order has further records now. A record and its bytes are
+	// good until visit returns, which must not call the journal. After an error what was
+	// visited is to be thrown away.
+	Scan(ctx context.Context, order Order, page Page, visit func(*Record)) (more bool, err error)
 	// Find gives the record of a session with exactly this event id.
 	Find(ctx context.Context, session, eventID string) (Record, error)
 }

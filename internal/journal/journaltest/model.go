@@ -249,6 +249,15 @@ func (m *Model) Find(_ context.Context, session, id string) (journal.Record, err
 	return journal.Record{}, journal.ErrNotFound
 }
 
+// Scan implements Source.
+func (m *Model) Scan(ctx context.Context, order journal.Order, page journal.Page, visit func(*journal.Record)) (bool, error) {
+	chunk, err := m.Read(ctx, order, page)
+	for i := range chunk.Records {
+		visit(&chunk.Records[i])
+	}
+	return chunk.More, err
+}
+
 // Read implements Source.
 func (m *Model) Read(_ context.Context, order journal.Order, page journal.Page) (journal.Chunk, error) {
 	var wanted func(journal.Record) bool

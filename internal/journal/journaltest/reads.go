@@ -47,6 +47,67 @@ func testOrders(t *testing.T, engine Engine) {
 	}
 }
 
+// testPagesAreKept: a page of any size is the caller's for good, whatever is read behind it.
+func testPagesAreKept(t *testing.T, engine Engine) {
+	j := open(t, engine, journal.Options{})
+	s := NewStory("s")
+	for i := range 40 {
+		mustAppend(t, j, s.Batch(s.Fact(Place{Size: 1 + 7*i*i}), s.Fact(Place{Size: 80_000 * (i % 2)})))
+	}
+	var want []string
+	var pages []journal.Chunk
+	for limit := range 8 {
+		for after := uint64(0); after < 80; after += 9 {
+			chunk := mustRead(t, j, journal.BySession{Session: "s", After: after}, journal.Page{Limit: limit})
+			pages = append(pages, chunk)
+			for _, r := range chunk.Records {
+				want = append(want, string(r.Bytes))
+			}
+		}
+	}
+	at := 0
+	for _, page := range pages {
+		for i, r := range page.Records {
+			if string(r.Bytes) != want[at] {
+				t.Fatalf("record %d of a page has changed: got %.40q, want %.40q", i, r.Bytes, want[at])
+			}
+			if r.Bytes = append(r.Bytes, '!'); i+1 < len(page.Records) && string(page.Records[i+1].Bytes) != want[at+1] {
+				t.Fatalf("what was added to record %d stands in the next one", i)
+			}
+			at++
+		}
+	}
+}
+
+// testScan: a scan visits what Read gives, once each, and reports the same end.
+func testScan(t *testing.T, engine Engine) {
+	j := open(t, engine, journal.Options{})
+	s := NewStory("s")
+	for range 9 {
+		mustAppend(t, j, s.Batch(s.Fact(Place{Run: "r", Size: 100}), s.Fact(Place{Size: 30})))
+	}
+	for _, order := range []journal.Order{
+		journal.BySession{Session: "s", After: 3}, journal.ByRun{Session: "s", RootRunID: "r"}, journal.ByOffset{}, journal.BySession{Session: "s", After: 99},
+	} {
+		for limit := range 20 {
+			page := journal.Page{Limit: limit, Bytes: 400 + 100*limit}
+			want := mustRead(t, j, order, page)
+			var got []string
+			more, err := j.Scan(context.Background(), order, page, func(r *journal.Record) { got = append(got, describe(*r)) })
+			if err != nil || more != want.More || len(got) != len(want.Records) {
+				t.Fatalf("%+v, %+v: got %d records, more %t, error %v; want %d, %t", order, page, len(got), more, err, len(want.Records), want.More)
+			}
+			for i, r := range want.Records {
+				if got[i] != describe(r) {
+					t.Fatalf("%+v, %+v: got\n%s\nas record %d, want\n%s", order, page, got[i], i, describe(r))
+				}
+			}
+		}
+	}
+	_, err := j.Scan(context.Background(), journal.BySession{Session: "none"}, journal.Page{}, func(*journal.Record) { t.Error("a record was visited") })
+	wantError(t, "scan of no session", err, journal.ErrNotFound)
+}
+
 // testAlternatingRuns has runs and workflows take turns, which the state
 // machine does not allow at the top level and the journal serves all the same.
 func testAlternatingRuns(t *testing.T, engine Engine) {

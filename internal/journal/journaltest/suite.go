@@ -57,6 +57,8 @@ func Run(t *testing.T, engine Engine) {
 		{"runs that alternate", testAlternatingRuns},
 		{"long runs", testLongRuns},
 		{"logs", testLogs},
+		{"what is kept of a page", testPagesAreKept},
+		{"scan", testScan},
 		{"find", testFind},
 		{"rows", testRows},
 		{"workflow rows", testWorkflowKeepsItsBeginning},

@@ -1,6 +1,7 @@
 package pebble
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -51,6 +52,7 @@ func (j *Journal) Find(ctx context.Context, session, eventID string) (journal.Re
 	err = v.walk(s, sequence, func(b *storedBatch) (bool, error) {
 		if sequence >= b.firstSequence && sequence <= b.last() {
 			found = b.records[sequence-b.firstSequence]
+			found.Bytes = bytes.Clone(found.Bytes)
 		}
 		return false, nil
 	})
@@ -67,28 +69,28 @@ func notThere(session, eventID string) error {
 	return fmt.Errorf("event %q of %q: %w", eventID, session, journal.ErrNotFound)
 }
 
-// Read implements journal.Reader. Damage behind the first record of a page ends
-// the page; the next one meets it first.
+// Read implements journal.Reader.
 func (j *Journal) Read(ctx context.Context, order journal.Order, page journal.Page) (journal.Chunk, error) {
-	v, err := j.use(ctx)
-	if err != nil {
-		return journal.Chunk{}, err
-	}
-	defer v.release()
-	r := &reading{ctx: ctx, view: v, filler: journal.NewFiller(page)}
-	err = r.read(order)
-	chunk := r.filler.Chunk()
-	if errors.Is(err, journal.ErrDamaged) && len(chunk.Records) > 0 {
-		chunk.More = true
-		return chunk, nil
-	}
-	if err != nil {
-		return journal.Chunk{}, err
-	}
-	return chunk, nil
+	return journal.ReadPage(ctx, j, order, page)
 }
 
-// reading is one Read.
+// Scan implements journal.Reader. Damage behind the first record of a page ends
+// the page; the next one meets it first.
+func (j *Journal) Scan(ctx context.Context, order journal.Order, page journal.Page, visit func(*journal.Record)) (more bool, err error) {
+	v, err := j.use(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer v.release()
+	r := &reading{ctx: ctx, view: v, filler: journal.NewFiller(page, visit)}
+	err = r.read(order)
+	if errors.Is(err, journal.ErrDamaged) && r.filler.Count() > 0 {
+		return true, nil
+	}
+	return r.filler.More(), err
+}
+
+// reading is one Scan.
 type reading struct {
 	ctx    context.Context
 	view   *view
@@ -128,7 +130,7 @@ func (r *reading) session(session string, after uint64) error {
 // full.
 func (r *reading) add(b *storedBatch, wanted func(*journal.Record) bool) (bool, error) {
 	for i := range b.records {
-		if wanted(&b.records[i]) && !r.filler.Add(b.records[i]) {
+		if wanted(&b.records[i]) && !r.filler.Add(&b.records[i]) {
 			return false, nil
 		}
 	}

@@ -128,8 +128,8 @@ func (v *view) sessionOf(sid uint64) (string, error) {
 }
 
 // walk visits the batches of a session from the one that holds a sequence on,
-// until visit says to stop. A batch is good until visit returns; the bytes and texts
-// of its records are for good.
+// until visit says to stop. A batch and its bytes are good until visit returns; the
+// texts of its records are for good.
 func (v *view) walk(s stream, from uint64, visit func(*storedBatch) (bool, error)) (err error) {
 	it, err := v.iterate(batchKey(s.sid, 0), batchKey(s.sid+1, 0))
 	if err != nil {
@@ -146,7 +146,11 @@ func (v *view) walk(s stream, from uint64, visit func(*storedBatch) (bool, error
 		if expect != 0 && first != expect {
 			return damaged(s.session, expect, errors.New("batch is missing"))
 		}
-		if err := b.read(it, s, first); err != nil {
+		value, err := it.ValueAndErr()
+		if err != nil {
+			return damaged(s.session, first, err)
+		}
+		if err := b.open(value, s, first); err != nil {
 			return err
 		}
 		if more, err := visit(&b); err != nil || !more {
@@ -160,18 +164,13 @@ func (v *view) walk(s stream, from uint64, visit func(*storedBatch) (bool, error
 	return nil
 }
 
-// readBatch reads the batch that the iterator stands on.
+// readBatch reads the batch that the iterator stands on, for good.
 func readBatch(it *lsm.Iterator, s stream, first uint64) (*storedBatch, error) {
-	b := &storedBatch{}
-	return b, b.read(it, s, first)
-}
-
-func (b *storedBatch) read(it *lsm.Iterator, s stream, first uint64) error {
 	value, err := it.ValueAndErr()
 	if err != nil {
-		return damaged(s.session, first, err)
+		return nil, damaged(s.session, first, err)
 	}
-	return b.open(bytes.Clone(value), s, first)
+	return openBatch(bytes.Clone(value), s, first)
 }
 
 // openBatch decodes a stored batch and holds it to its place.
