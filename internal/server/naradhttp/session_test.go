@@ -188,8 +188,8 @@ func TestSessionsOfOthersAreNotShown(t *testing.T) {
 		for _, w := range []string{"w1", "w2"} {
 			r.want(r.post("/sessions", `{"sessionId":"of-`+w+`","workspaceId":"`+w+`"}`), 201)
 			r.say("of-"+w, "write")
+			synctest.Wait() // it has asked before the next one does
 		}
-		synctest.Wait()
 		all := r.opened()
 		admin := r.token
 		r.token = r.newToken("w1", access.Grant{Roles: []access.Role{access.Observe, access.Decide}, Workspaces: []string{"w1"}})
