@@ -114,14 +114,23 @@ type Cursor struct {
 
 // Read returns a page of the session's facts.
 func (v *View) Read(ctx context.Context, c Cursor, page Page) (Chunk, error) {
-	var order journal.Order = journal.BySession{Session: v.row.Session, After: c.After}
+	return v.host.journal.Read(ctx, v.order(c), page)
+}
+
+// Scan visits a page of the session's facts, whose bytes are good until visit returns; it
+// reports whether there are more behind it. visit must not call the host.
+func (v *View) Scan(ctx context.Context, c Cursor, page Page, visit func(*Record)) (more bool, err error) {
+	return v.host.journal.Scan(ctx, v.order(c), page, visit)
+}
+
+func (v *View) order(c Cursor) journal.Order {
 	switch {
 	case c.RootRunID != "":
-		order = journal.ByRun{Session: v.row.Session, RootRunID: c.RootRunID, After: c.After}
+		return journal.ByRun{Session: v.row.Session, RootRunID: c.RootRunID, After: c.After}
 	case c.WorkflowID != "":
-		order = journal.ByWorkflow{Session: v.row.Session, WorkflowID: c.WorkflowID, After: c.After}
+		return journal.ByWorkflow{Session: v.row.Session, WorkflowID: c.WorkflowID, After: c.After}
 	}
-	return v.host.journal.Read(ctx, order, page)
+	return journal.BySession{Session: v.row.Session, After: c.After}
 }
 
 // Find returns the fact with exactly this event id, or ErrNotFound.

@@ -3,7 +3,6 @@ package naradhttp
 import (
 	"context"
 	"net/http"
-	"slices"
 	"strconv"
 	"sync"
 
@@ -39,11 +38,14 @@ func (b *Binding) events(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	chunk, err := b.read(r.Context(), v, asked, n)
-	if err != nil {
+	p := newPage()
+	defer p.giveBack()
+	if err := p.read(r.Context(), v, asked, n); err != nil {
 		return err
 	}
-	writePage(w, s, chunk, asked)
+	p.finish(asked)
+	setHeaders(w.Header(), s)
+	writeJSON(w, http.StatusOK, p.bytes)
 	return nil
 }
 
@@ -86,27 +88,63 @@ func (b *Binding) positions(r *request, head uint64) ([]position, error) {
 
 func cursorAhead() error { return conflict("cursor_ahead", "the cursor is above the head") }
 
+// historyPage is an answer of history in the making. It has the stored bytes, which are never
+// encoded again.
+type historyPage struct {
+	bytes       []byte
+	count       int
+	first, last host.Record // without their bytes
+	more        bool
+}
+
 // read reads a page in the narrowest order asked for. Several cursors must cut their
 // orders at the same facts. A run or workflow that has not begun has no facts yet.
-func (b *Binding) read(ctx context.Context, v *host.View, asked []position, n int) (host.Chunk, error) {
+func (p *historyPage) read(ctx context.Context, v *host.View, asked []position, n int) (err error) {
 	last := asked[len(asked)-1]
-	chunk, err := v.Read(ctx, cursorOf(last), host.Page{Limit: n})
-	if err != nil {
-		return chunk, err
+	if p.more, err = v.Scan(ctx, cursorOf(last), host.Page{Limit: n}, p.add); err != nil {
+		return err
 	}
 	if last.filter == "" {
-		return chunk, nil // its cursor was held against the head
+		return nil // its cursor was held against the head
 	}
 	before, err := factBefore(ctx, v, last)
 	if err != nil {
-		return chunk, err
+		return err
 	}
 	for _, wide := range asked[:len(asked)-1] {
-		if !agree(wide, before, chunk) {
-			return chunk, conflict("cursor_conflict", "the cursors do not stand at the same facts")
+		if !p.agrees(wide, before) {
+			return conflict("cursor_conflict", "the cursors do not stand at the same facts")
 		}
 	}
-	return chunk, nil
+	return nil
+}
+
+func (p *historyPage) add(r *host.Record) {
+	if p.count > 0 {
+		p.bytes = append(p.bytes, ',')
+	}
+	p.bytes = append(p.bytes, r.Bytes...)
+	p.last = *r
+	p.last.Bytes = nil
+	if p.count++; p.count == 1 {
+		p.first = p.last
+	}
+}
+
+// finish adds the cursors of the next page.
+func (p *historyPage) finish(asked []position) {
+	p.bytes = append(p.bytes, ']')
+	for _, at := range asked {
+		p.bytes = append(p.bytes, `,"`...)
+		p.bytes = append(p.bytes, at.next...)
+		p.bytes = append(p.bytes, `":`...)
+		if !p.more || p.count == 0 {
+			p.bytes = append(p.bytes, "null"...)
+			continue
+		}
+		p.bytes = strconv.AppendUint(p.bytes, at.place(p.last), 10)
+	}
+	p.bytes = append(p.bytes, "}\n"...)
 }
 
 func cursorOf(p position) host.Cursor {
@@ -138,68 +176,31 @@ func factBefore(ctx context.Context, v *host.View, p position) (*host.Record, er
 	return &chunk.Records[0], nil
 }
 
-// agree reports whether a wider cursor cuts the narrowest order where its own cursor
+// agrees reports whether a wider cursor cuts the narrowest order where its own cursor
 // does, between the fact before the page and the first of the page. A workflow must be
 // that of the facts, whether it has a cursor or not.
-func agree(wide position, before *host.Record, chunk host.Chunk) bool {
+func (p *historyPage) agrees(wide position, before *host.Record) bool {
 	holds := func(r host.Record) bool { return wide.filter != "workflowId" || r.WorkflowID == wide.id }
 	if before != nil && (!holds(*before) || wide.given && wide.place(*before) > wide.after) {
 		return false
 	}
-	if len(chunk.Records) == 0 {
-		return true
-	}
-	first := chunk.Records[0]
-	return holds(first) && (!wide.given || wide.place(first) > wide.after)
+	return p.count == 0 || holds(p.first) && (!wide.given || wide.place(p.first) > wide.after)
 }
 
-// writePage answers with the stored bytes, which are never encoded again.
-func writePage(w http.ResponseWriter, s host.Summary, chunk host.Chunk, asked []position) {
-	buffer := pages.Get().(*[]byte)
-	defer giveBack(buffer)
-	out := slices.Grow((*buffer)[:0], sizeOf(chunk))
-	out = append(out, `{"events":[`...)
-	for i, r := range chunk.Records {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		out = append(out, r.Bytes...)
-	}
-	out = append(out, ']')
-	for _, p := range asked {
-		out = append(out, `,"`...)
-		out = append(out, p.next...)
-		out = append(out, `":`...)
-		if !chunk.More || len(chunk.Records) == 0 {
-			out = append(out, "null"...)
-			continue
-		}
-		out = strconv.AppendUint(out, p.place(chunk.Records[len(chunk.Records)-1]), 10)
-	}
-	out = append(out, "}\n"...)
-	*buffer = out
-	setHeaders(w.Header(), s)
-	writeJSON(w, http.StatusOK, out)
-}
+// pages are kept for the next request: the garbage of large ones is what history costs most.
+var pages = sync.Pool{New: func() any { return new(historyPage) }}
 
-// pages are buffers for pages: the garbage of large ones is what history costs most.
-var pages = sync.Pool{New: func() any { return new([]byte) }}
-
-// maxKept is the size above which a buffer is not kept, in bytes.
+// maxKept is the size above which the bytes of a page are not kept.
 const maxKept = 1 << 20
 
-func giveBack(buffer *[]byte) {
-	if cap(*buffer) <= maxKept {
-		pages.Put(buffer)
-	}
+func newPage() *historyPage {
+	p := pages.Get().(*historyPage)
+	*p = historyPage{bytes: append(p.bytes[:0], `{"events":[`...)}
+	return p
 }
 
-// sizeOf is a little more than a page takes.
-func sizeOf(chunk host.Chunk) int {
-	const around = 256 // the names and numbers around the events
-	size := around
-	for _, r := range chunk.Records {
-		size += len(r.Bytes) + len(",")
+func (p *historyPage) giveBack() {
+	if cap(p.bytes) <= maxKept {
+		pages.Put(p)
 	}
-	return size
 }
