@@ -1,0 +1,186 @@
+package narya
+
+import (
+	"slices"
+	"unicode/utf8"
+
+	"github.com/mahati-host/mahati/facts"
+	"github.com/mahati-host/mahati/narad"
+)
+
+// custom projects Mahati's own facts.
+func (p *projection) custom(f *narad.Custom) {
+	switch f.Name {
+	case facts.SessionCreated:
+		each(f, p.created)
+	case facts.SessionArchived:
+		p.tell(&SessionStatusChanged{Status: Archived, PreviousStatus: Idle})
+	case facts.SessionRestored:
+		p.tell(&SessionStatusChanged{Status: Idle, PreviousStatus: Archived})
+	case facts.Posture:
+		each(f, p.posture)
+	case facts.SessionMoved:
+		each(f, p.moved)
+	case facts.SessionModel:
+		each(f, p.model)
+	case facts.InputQueued:
+		each(f, func(q facts.Queued) { p.entry(MessageEntryID(q.MessageID), EntryUserMessage, q.RunID) })
+	case facts.InputWithdrawn:
+		each(f, func(w facts.Withdrawn) { p.tell(&QueuedInputWithdrawn{EntryID: MessageEntryID(w.MessageID)}) })
+	case facts.TaskList:
+		each(f, p.tasks)
+	case facts.Intercom:
+		each(f, p.intercom)
+	case facts.Extension:
+		each(f, p.extension)
+	}
+	if f.RunID != "" {
+		p.customOfRun(f)
+	}
+	if f.Name == facts.Decision {
+		each(f, p.memberDecided)
+	}
+}
+
+func (p *projection) customOfRun(f *narad.Custom) {
+	switch f.Name {
+	case facts.Round:
+		each(f, func(r facts.Rounded) {
+			p.tellIn(&MessageStart{TurnID: p.turn(), Provider: r.Provider, Model: r.Model})
+		})
+	case facts.ToolOutput:
+		each(f, p.toolOutput)
+	}
+}
+
+// each projects the payload of a fact, if it fits.
+func each[T any](f *narad.Custom, project func(T)) {
+	if payload, ok := facts.Read[T](f, f.Name); ok {
+		project(payload)
+	}
+}
+
+func (p *projection) created(c facts.Created) {
+	s := Session{
+		ID: UUID(KindSession, p.event.SessionID), Title: clip(c.Title, 512), Repository: clip(c.Cwd, 4096),
+		Status: Idle, ClientKind: ClientKind(c.ClientKind), CreatedAt: p.event.Timestamp, UpdatedAt: p.event.Timestamp,
+	}
+	if !slices.Contains(clientKinds, s.ClientKind) {
+		s.ClientKind = ClientUnknown
+	}
+	if c.ParentSessionID != "" {
+		s.ParentSessionID = UUID(KindSession, c.ParentSessionID)
+	}
+	p.tell(&SessionCreated{Session: s})
+	p.tellIn(&LaneStarted{Kind: LaneMain})
+}
+
+func (p *projection) posture(f facts.Postured) {
+	now, was := Posture(f.Posture), Posture(f.Was)
+	if now == was || !slices.Contains(postures, now) {
+		return
+	}
+	if !slices.Contains(postures, was) {
+		was = ""
+	}
+	p.tell(&SessionPostureChanged{Posture: now, PreviousPosture: was})
+}
+
+func (p *projection) moved(f facts.Moved) {
+	if f.Cwd != f.Was {
+		p.tell(&SessionMoved{Repository: f.Cwd, PreviousRepository: f.Was})
+	}
+}
+
+func (p *projection) model(f facts.Modelled) {
+	if f.Provider != f.WasProvider || f.Model != f.WasModel {
+		p.tell(&ModelSwitch{Provider: f.Provider, Model: f.Model})
+	}
+}
+
+func (p *projection) tasks(f facts.Tasked) {
+	list := make([]Task, len(f.Tasks))
+	for i, t := range f.Tasks {
+		list[i] = Task{Content: t.Content, Status: TaskStatus(t.Status)}
+		if !slices.Contains(taskStatuses, list[i].Status) {
+			list[i].Status = TaskPending
+		}
+	}
+	p.tell(&TaskList{Tasks: list})
+}
+
+func (p *projection) intercom(f facts.Told) {
+	told := &IntercomMessage{From: f.From, Content: f.Content, Kind: IntercomKind(f.Kind)}
+	if !slices.Contains(intercomKinds, told.Kind) {
+		return
+	}
+	if f.AskID != "" {
+		told.AskID = UUID(KindAsk, f.AskID)
+	}
+	p.entry(MessageEntryID(f.MessageID), EntryIntercom, p.event.RunID)
+	p.tell(told)
+}
+
+// extension tells what an extension published, in a session or on the host.
+func (p *projection) extension(f facts.Published) {
+	if anExtension(f.Extension) != "" || utf8.RuneCountInString(f.Name) > maxExtensionEvent {
+		return
+	}
+	told := &Extension{Extension: f.Extension, Name: f.Name}
+	if isObject(f.Payload) {
+		told.Payload = f.Payload
+	}
+	p.tell(told)
+	if p.event.SessionID == hostSession {
+		p.events[len(p.events)-1].SessionID = ""
+	}
+}
+
+// workflow tells how a workflow goes.
+func (p *projection) workflow(fact narad.Authority) {
+	far := facts.StepsOf(p.event)
+	told := &WorkflowProgress{
+		RunID: UUID(KindWorkflow, p.event.WorkflowID), Status: WorkflowRunning,
+		CompletedSteps: from(0, far.Completed), TotalSteps: from(0, far.Total),
+	}
+	switch f := fact.(type) {
+	case *narad.WorkflowStep:
+		told.Step = p.step(f, far)
+	case *narad.WorkflowEnded:
+		told.Status = endedStatus(f)
+		if far.NodeID != "" {
+			told.Step = &WorkflowStep{Name: clip(far.NodeID, maxStepName), Status: WorkflowStopped, FinishedAt: p.event.Timestamp}
+		}
+	}
+	p.tell(told)
+}
+
+func endedStatus(f *narad.WorkflowEnded) WorkflowStatus {
+	switch f.Kind {
+	case narad.TypeWorkflowFinished:
+		return WorkflowCompleted
+	case narad.TypeWorkflowError:
+		return WorkflowFailed
+	}
+	return WorkflowStopped
+}
+
+func (p *projection) step(f *narad.WorkflowStep, far facts.Steps) *WorkflowStep {
+	step := &WorkflowStep{Name: clip(f.NodeID, maxStepName), Output: far.Output}
+	if isTime(far.StartedAt) {
+		step.StartedAt = far.StartedAt
+	}
+	switch f.Kind {
+	case narad.TypeWorkflowStepStarted:
+		step.Status, step.StartedAt = WorkflowRunning, p.event.Timestamp
+		return step
+	case narad.TypeWorkflowStepFinished:
+		step.Status = WorkflowCompleted
+	default:
+		step.Status = WorkflowFailed
+		_, message := facts.StepFailure(p.event)
+		step.Output = orElse(step.Output, message)
+	}
+	step.FinishedAt = p.event.Timestamp
+	return step
+}
