@@ -419,3 +419,43 @@ func TestRandomFacts(t *testing.T) {
 		}
 	})
 }
+
+// TestFactsThatNoHostWrites: what cannot be served is left out, cut or called by a word
+// that can.
+func TestFactsThatNoHostWrites(t *testing.T) {
+	long, minus := strings.Repeat("é", 5000), func(e *narad.Event) {
+		e.SetOptional("turn", narad.Raw(`{"lastRound":{"inputTokens":-1,"outputTokens":2},"costUsd":-0.5,"elapsedMs":-5,"contextWindow":0}`))
+		e.SetOptional("durationMs", narad.Raw(`-1`))
+		e.SetOptional("progress", narad.Raw(`{"completedSteps":-1,"totalSteps":-2,"startedAt":"now"}`))
+	}
+	for _, c := range []struct {
+		name string
+		fact narad.Authority
+		want string // a part of the first event
+	}{
+		{"figures below zero", in("r", &narad.RunFinished{}, minus), `{"turnId":"r","stopReason":"completed"}`},
+		{"a time below zero", in("r", &narad.ToolCallFinished{ToolCallID: "c", Outcome: narad.OutcomeSuccess}, minus), `"status":"ok"}`},
+		{"steps below zero", in("", &narad.WorkflowStep{Kind: narad.TypeWorkflowStepFinished, NodeID: "n"}, ofWorkflow, minus), `{"name":"n","status":"completed","finishedAt":"` + at + `"}}`},
+		{"a long node", in("", &narad.WorkflowStep{Kind: narad.TypeWorkflowStepStarted, NodeID: long}, ofWorkflow), `"name":"` + long[:2*255] + `…"`},
+		{"a long node that was stopped", in("", &narad.WorkflowEnded{Kind: narad.TypeWorkflowCancelled}, ofWorkflow, func(e *narad.Event) { facts.SetSteps(e, facts.Steps{NodeID: long}) }), `"name":"` + long[:2*255] + `…"`},
+		{"a long title", custom("", facts.SessionCreated, facts.Created{Title: long, Cwd: long}), `"title":"` + long[:2*511] + `…","repository":"` + long[:2*4095] + `…"`},
+		{"a long fault", in("r", &narad.RunError{Message: long}), `"message":"` + long[:2*4095] + `…"`},
+		{"a fault without words", in("r", &narad.RunError{}), `"message":"The agent ended the turn with an error of its own, or its process ended."`},
+		{"a long failure", in("r", &narad.ToolCallFinished{ToolCallID: "c", Outcome: narad.OutcomeError, Message: long}), `"failure":"` + long[:2*1023] + `…"`},
+		{"a long path", in("r", &narad.ToolCallFinished{ToolCallID: "c"}, func(e *narad.Event) { facts.SetFileTouches(e, []facts.FileTouch{{Path: long, Op: "read"}}) }), `"path":"` + long[:2*4095] + `…"`},
+		{"no posture", custom("", facts.Posture, facts.Postured{Posture: "asleep", Was: "attended"}), ``},
+		{"another posture before", custom("", facts.Posture, facts.Postured{Posture: "detached", Was: "asleep"}), `{"posture":"detached"}`},
+		{"no status", in("r", &narad.MessageTextStarted{}, status("idle", "asleep")), ``},
+		{"no form at all", in("", &narad.Custom{Kind: narad.TypeSessionCustom, Name: facts.TaskList, Value: narad.Raw(`[1]`)}), ``},
+		{"a long name of an event", custom("", facts.Extension, facts.Published{Extension: "a/b", Name: long}), ``},
+		{"text of no run", in("", &narad.MessageTextDelta{MessageID: "m", Delta: "x"}), ``},
+		{"a message of no run", in("", &narad.MessageTextCompleted{MessageID: "m"}), `{"entryId":"message:m","kind":"assistant-message"}`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := strings.Join(told(t, c.fact), "\n")
+			if first, _, _ := strings.Cut(got, "\n"); !strings.Contains(first, c.want) || (got == "") != (c.want == "") {
+				t.Errorf("got %.300s\nwant %.300s", got, c.want)
+			}
+		})
+	}
+}
