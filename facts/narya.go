@@ -68,19 +68,12 @@ type Published struct {
 
 // More optional fields (R1).
 const (
-	fieldGateOf  = "gateOf"
 	fieldAsks    = "asks"
 	fieldSettles = "settles"
 	fieldTurn    = "turn"
 	fieldTouches = "fileTouches"
 	fieldSteps   = "progress"
 )
-
-// SetGateOf marks a fact of a gate run with the run whose call it asks for (R10).
-func SetGateOf(e *narad.Event, runID string) { setText(e, fieldGateOf, runID) }
-
-// GateOf returns the run whose call a gate run asks for, "" for a fact of no gate.
-func GateOf(e *narad.Event) string { return text(e, fieldGateOf) }
 
 // What an interrupt asks for.
 const (
@@ -164,12 +157,6 @@ func SetFileTouches(e *narad.Event, touches []FileTouch) {
 func FileTouches(e *narad.Event) []FileTouch {
 	touches, _ := optional[[]FileTouch](e, fieldTouches)
 	return touches
-}
-
-// Duration returns how long a call took, in milliseconds; false if its finish does not
-// tell.
-func Duration(e *narad.Event) (milliseconds int64, told bool) {
-	return optional[int64](e, fieldDuration)
 }
 
 // Steps is what a fact of a workflow tells of how far the workflow is. Absent is unknown.

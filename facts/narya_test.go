@@ -32,33 +32,28 @@ func TestOptionalFieldsOfNarya(t *testing.T) {
 	touches := []facts.FileTouch{{Path: "/a", Op: "read"}}
 	f := &narad.RunFinished{}
 	f.RootRunID, f.RunID = "r", "r"
-	facts.SetGateOf(&f.Event, "above")
 	facts.SetAsks(&f.Event, facts.AsksPermission)
 	facts.SetSettles(&f.Event, []string{"a"})
 	facts.SetTurn(&f.Event, turn)
 	facts.SetSteps(&f.Event, steps)
 	facts.SetFileTouches(&f.Event, touches)
-	facts.SetToolFinish(&f.Event, "sh", 12)
 	facts.SetStatus(&f.Event, facts.Idle, facts.Running)
 	e := through(t, f).Envelope()
 	settles, told := facts.Settles(e)
-	ms, timed := facts.Duration(e)
 	was, now, changes := facts.Status(e)
-	got := []any{facts.GateOf(e), facts.Asks(e), settles, told, facts.TurnOf(e), facts.StepsOf(e), facts.FileTouches(e), ms, timed, was, now, changes}
-	want := []any{"above", "permission", []string{"a"}, true, turn, steps, touches, int64(12), true, "idle", "running", true}
+	got := []any{facts.Asks(e), settles, told, facts.TurnOf(e), facts.StepsOf(e), facts.FileTouches(e), was, now, changes}
+	want := []any{"permission", []string{"a"}, true, turn, steps, touches, "idle", "running", true}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
 
 	none := &narad.Event{}
 	facts.SetFileTouches(none, nil)
-	facts.SetGateOf(none, "")
 	none.SetOptional("status", narad.Raw(`7`))
 	none.SetOptional("turn", narad.Raw(`{"costUsd":"x","elapsedMs":1}`))
 	_, told = facts.Settles(none)
-	_, timed = facts.Duration(none)
 	_, _, changes = facts.Status(none)
-	if told || timed || changes || facts.GateOf(none) != "" || facts.FileTouches(none) != nil || facts.TurnOf(none) != (facts.Turn{}) {
+	if told || changes || facts.FileTouches(none) != nil || facts.TurnOf(none) != (facts.Turn{}) {
 		t.Errorf("a fact without optional fields has some: %+v", none)
 	}
 	facts.SetSettles(none, nil)

@@ -112,7 +112,7 @@ func (p *projection) tellIn(payload Payload) {
 // call it asks for (R10, R41).
 func (p *projection) lane() string {
 	run := p.event.RunID
-	if of := facts.GateOf(p.event); of != "" {
+	if of := p.gateOf(); of != "" {
 		run = of
 	}
 	if run == "" || run == p.event.RootRunID && p.event.WorkflowID == "" {
@@ -124,8 +124,11 @@ func (p *projection) lane() string {
 // main reports whether the fact is of a run on the main lane.
 func (p *projection) main() bool { return p.lane() == MainLaneID(p.event.SessionID) }
 
-// gate reports whether the fact is one of a gate run, which is no lane.
-func (p *projection) gate() bool { return facts.Gate(p.event) || facts.GateOf(p.event) != "" }
+// gateOf returns the run for whose call a gate run asks, "" for a fact that asks in none.
+func (p *projection) gateOf() string {
+	run, _ := p.event.Optional("gateOf").IsString()
+	return run
+}
 
 func (p *projection) turn() string { return UUID(KindRun, p.event.RunID) }
 
@@ -146,7 +149,7 @@ func (p *projection) changeStatus(was, now string, changes bool) {
 }
 
 func (p *projection) runStarted(f *narad.RunStarted) {
-	if p.gate() {
+	if facts.Gate(p.event) { // it is no lane and no turn
 		return
 	}
 	if !p.main() {
@@ -165,7 +168,7 @@ func laneKind(f *narad.RunStarted) LaneKind {
 }
 
 func (p *projection) runEnded(end TurnFinished, status LaneStatus) {
-	if p.gate() {
+	if facts.Gate(p.event) { // it is no lane and no turn
 		return
 	}
 	end.TurnID = p.turn()

@@ -47,7 +47,7 @@ func status(was, now string) func(*narad.Event) {
 }
 
 func gateOf(run string) func(*narad.Event) {
-	return func(e *narad.Event) { facts.SetGateOf(e, run) }
+	return func(e *narad.Event) { e.SetOptional("gateOf", narad.Quote(run)) }
 }
 
 // names stand for the UUIDs of these tests.
@@ -128,9 +128,9 @@ func TestProjection(t *testing.T) {
 		{"and the next at once", in("r", &narad.RunStarted{}), []string{`main turn-started {"turnId":"r"}`}},
 		{"a subagent", in("n", &narad.RunStarted{ParentRunID: "r", ParentToolCallID: "c"}, func(e *narad.Event) { facts.SetAgentName(e, "reader") }), []string{
 			`lane:n lane-started {"kind":"subagent","agent":"reader"}`, `lane:n turn-started {"turnId":"n"}`}},
-		{"a gate", in("n", &narad.RunStarted{ParentRunID: "r", ParentToolCallID: "c"}, func(e *narad.Event) { facts.SetGate(e) }), nil},
-		{"a gate ends", in("n", &narad.RunFinished{}, gateOf("r")), nil},
-		{"a gate is stopped", in("n", &narad.RunCancelled{}, gateOf("r")), nil},
+		{"a gate", in("n", &narad.RunStarted{ParentRunID: "r", ParentToolCallID: "c"}, facts.SetGate), nil},
+		{"a gate ends", in("n", &narad.RunFinished{}, facts.SetGate), nil},
+		{"a gate is stopped", in("n", &narad.RunCancelled{}, facts.SetGate), nil},
 		{"the run of a step", in("r", &narad.RunStarted{}, ofWorkflow), []string{
 			`lane:r lane-started {"kind":"workflow"}`, `lane:r turn-started {"turnId":"r"}`}},
 		{"a branch of a step", in("n", &narad.RunStarted{ParentRunID: "r"}, ofWorkflow), []string{
@@ -167,7 +167,7 @@ func TestProjection(t *testing.T) {
 			`main entry-appended {"entryId":"message:m","kind":"user-message","turnId":"r"}`}},
 		{"a prompt that waits alone", in("", facts.Session(facts.InputQueued, facts.Queued{MessageID: "m", RunID: "r"}), status("idle", "waiting")), []string{
 			`main entry-appended {"entryId":"message:m","kind":"user-message","turnId":"r"}`, `session-status-changed {"status":"waiting","previousStatus":"idle"}`}},
-		{"a prompt that has waited", in("r", &narad.MessageUserRecorded{MessageID: "m", MessageScope: narad.ScopeSession}, func(e *narad.Event) { facts.SetQueued(e) }), nil},
+		{"a prompt that has waited", in("r", &narad.MessageUserRecorded{MessageID: "m", MessageScope: narad.ScopeSession}, facts.SetQueued), nil},
 		{"a prompt taken back", in("", facts.Session(facts.InputWithdrawn, facts.Withdrawn{MessageID: "m", RunID: "r"}), status("waiting", "idle")), []string{
 			`queued-input-withdrawn {"entryId":"message:m"}`, `session-status-changed {"status":"idle","previousStatus":"waiting"}`}},
 		{"the prompt of a subagent", in("n", &narad.MessageUserRecorded{MessageID: "m", MessageScope: narad.ScopeRun}), []string{

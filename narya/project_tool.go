@@ -2,6 +2,7 @@ package narya
 
 import (
 	"slices"
+	"strconv"
 	"unicode/utf8"
 
 	"github.com/mahati-host/mahati/facts"
@@ -20,7 +21,7 @@ func (p *projection) toolFinished(f *narad.ToolCallFinished) {
 	end := &ToolCallFinished{
 		TurnID: p.turn(), ToolCallID: f.ToolCallID, Tool: facts.ToolName(p.event), Status: toolStatus(f),
 	}
-	if ms, told := facts.Duration(p.event); told {
+	if ms, err := strconv.ParseInt(string(p.event.Optional("durationMs")), 10, 64); err == nil {
 		end.DurationMs = from(0, &ms)
 	}
 	if end.Status != ToolOK {
