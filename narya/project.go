@@ -22,10 +22,10 @@ const (
 // Project returns the events that a fact causes, in the order in which they get their
 // numbers (R41). They have none yet.
 func (m Mapping) Project(fact narad.Authority) []Event {
-	e := fact.Envelope()
-	if m != Mapping1 || strings.HasSuffix(e.SessionID, traceSuffix) {
+	if !m.projects(fact) {
 		return nil
 	}
+	e := fact.Envelope()
 	p := &projection{event: e}
 	if e.SessionID == hostSession {
 		p.ofHost(fact)
@@ -40,6 +40,11 @@ func (m Mapping) Project(fact narad.Authority) []Event {
 
 // Count returns how many events a fact causes.
 func (m Mapping) Count(fact narad.Authority) int { return len(m.Project(fact)) }
+
+// projects reports whether a fact has a place on the stream.
+func (m Mapping) projects(fact narad.Authority) bool {
+	return m == Mapping1 && !strings.HasSuffix(fact.Envelope().SessionID, traceSuffix)
+}
 
 // The sessions that are none of Narya's (R6, R8).
 const (

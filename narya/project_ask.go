@@ -34,20 +34,33 @@ type askQuestion struct {
 }
 
 func (p *projection) asked(f *narad.InterruptRequested) {
+	if facts.AsksFor(f.Kind, f.Actions) == facts.AsksQuestion {
+		p.question(f, inputOf(f))
+		return
+	}
+	members := membersOf(f)
+	for _, m := range members {
+		p.permission(MemberPermissionID(f.InterruptID, m.RequestID), f, m)
+	}
+	if len(members) == 0 {
+		p.permission(UUID(KindInterrupt, f.InterruptID), f, inputOf(f).permission)
+	}
+}
+
+func inputOf(f *narad.InterruptRequested) asking {
 	var input asking
-	if f.Input != nil && json.Unmarshal(f.Input, &input) != nil {
-		input = asking{} // an agent's own form
+	if f.Input == nil || json.Unmarshal(f.Input, &input) != nil {
+		return asking{} // an agent's own form
 	}
-	switch {
-	case facts.AsksFor(f.Kind, f.Actions) == facts.AsksQuestion:
-		p.question(f, input)
-	case len(input.Members) > 0:
-		for _, m := range input.Members {
-			p.permission(MemberPermissionID(f.InterruptID, m.RequestID), f, m)
-		}
-	default:
-		p.permission(UUID(KindInterrupt, f.InterruptID), f, input.permission)
+	return input
+}
+
+// membersOf returns the members of a pack of permissions, none for any other interrupt.
+func membersOf(f *narad.InterruptRequested) []permission {
+	if facts.AsksFor(f.Kind, f.Actions) == facts.AsksQuestion {
+		return nil
 	}
+	return inputOf(f).Members
 }
 
 func (p *projection) permission(id string, f *narad.InterruptRequested, is permission) {

@@ -10,7 +10,7 @@ import (
 // with it, so it never changes.
 var namespace = [16]byte{0x5d, 0x0b, 0x6a, 0x54, 0x3c, 0x7e, 0x4f, 0x21, 0x9a, 0x86, 0x4e, 0x71, 0xc2, 0x90, 0xd8, 0x13}
 
-// Kind says what an id names where it is shown as a UUID.
+// Kind says what a UUID names.
 type Kind string
 
 // The kinds.
@@ -20,6 +20,9 @@ const (
 	KindInterrupt Kind = "interrupt" // a permission or a question
 	KindWorkflow  Kind = "workflow"  // a workflow's run
 	KindAsk       Kind = "ask"       // of the intercom
+	KindLane      Kind = "lane"      // of a run
+	KindMainLane  Kind = "main lane" // of a session
+	KindMember    Kind = "member"    // of a pack
 )
 
 // UUID returns an id as Narya shows it (R5): one that is a lower-case UUID as it is, any
