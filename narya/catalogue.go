@@ -44,8 +44,8 @@ const (
 	CodeDeleted            Code = "NRY-0035"
 )
 
-// Entry is what the catalogue says of one code.
-type Entry struct {
+// CodeEntry is what the catalogue says of one code.
+type CodeEntry struct {
 	Code Code
 	// Status is the HTTP status of a response with the code, 0 for one that stands on a
 	// turn alone.
@@ -55,7 +55,7 @@ type Entry struct {
 	When string
 }
 
-var catalogue = []Entry{
+var catalogue = []CodeEntry{
 	{CodeMalformed, 400, "Malformed request", "A body is not JSON, or a parameter, a header or a cursor has not the form that it must have."},
 	{CodeSessionNotFound, 404, "Session not found", "No session with that id is on this host, or it began before the host spoke this contract."},
 	{CodeInvalid, 422, "Invalid fields", "A request is well formed, but fields of it have values that cannot be; `fields` names each."},
@@ -94,16 +94,16 @@ var catalogue = []Entry{
 }
 
 // Catalogue returns every code, in order.
-func Catalogue() []Entry { return append([]Entry(nil), catalogue...) }
+func Catalogue() []CodeEntry { return append([]CodeEntry(nil), catalogue...) }
 
 // Lookup returns what the catalogue says of a code.
-func Lookup(code Code) (Entry, bool) {
+func Lookup(code Code) (CodeEntry, bool) {
 	for _, e := range catalogue {
 		if e.Code == code {
 			return e, true
 		}
 	}
-	return Entry{}, false
+	return CodeEntry{}, false
 }
 
 // Refuse makes an error of the catalogue. What happened is told as with [fmt.Sprintf],

@@ -22,7 +22,7 @@ func TestCatalogue(t *testing.T) {
 			t.Errorf("%s: %s, %v", e.Code, data, err)
 		}
 	}
-	for code, want := range map[Code]Entry{
+	for code, want := range map[Code]CodeEntry{
 		"NRY-0002": {Status: 404, Title: "Session not found"}, "NRY-0012": {Status: 500, Title: "The store refuses writes"},
 		"NRY-0018": {Status: 409, Title: "No usable model"}, "NRY-0026": {Status: 409, Title: "Cursor newer than the store"},
 	} {
