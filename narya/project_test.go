@@ -72,7 +72,7 @@ func told(t rapid.TB, fact narad.Authority) []string {
 		e.ID = int64(i + 1)
 		text := names.Replace(mustEncode(t, e))
 		_, payload, _ := strings.Cut(text, `"payload":`)
-		session := fmt.Sprintf(`,"sessionId":"s"`)
+		session := `,"sessionId":"s"`
 		if e.SessionID == "" {
 			session = ""
 		}
