@@ -14,9 +14,9 @@ func (p *projection) custom(f *narad.Custom) {
 	case facts.SessionCreated:
 		each(f, p.created)
 	case facts.SessionArchived:
-		p.tell(&SessionStatusChanged{Status: Archived, PreviousStatus: Idle})
+		p.putAway(Archived, Idle)
 	case facts.SessionRestored:
-		p.tell(&SessionStatusChanged{Status: Idle, PreviousStatus: Archived})
+		p.putAway(Idle, Archived)
 	case facts.Posture:
 		each(f, p.posture)
 	case facts.SessionMoved:
@@ -73,6 +73,14 @@ func (p *projection) created(c facts.Created) {
 	}
 	p.tell(&SessionCreated{Session: s})
 	p.tellIn(&LaneStarted{Kind: LaneMain})
+}
+
+// putAway tells that a session was archived, which only one at rest can be, or taken back,
+// unless the fact tells it of itself.
+func (p *projection) putAway(now, was Status) {
+	if _, _, told := facts.Status(p.event); !told {
+		p.tell(&SessionStatusChanged{Status: now, PreviousStatus: was})
+	}
 }
 
 func (p *projection) posture(f facts.Postured) {

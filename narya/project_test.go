@@ -115,6 +115,7 @@ func TestProjection(t *testing.T) {
 			`session-created {"session":{"id":"s","repository":"/w","status":"idle","clientKind":"unknown","createdAt":"` + at + `","updatedAt":"` + at + `"}}`,
 			`main lane-started {"kind":"main"}`}},
 		{"archived", custom("", facts.SessionArchived, facts.Archived{}), []string{`session-status-changed {"status":"archived","previousStatus":"idle"}`}},
+		{"archived, in its own words", in("", facts.Session(facts.SessionArchived, facts.Archived{}), status("idle", "archived")), []string{`session-status-changed {"status":"archived","previousStatus":"idle"}`}},
 		{"restored", custom("", facts.SessionRestored, facts.Archived{}), []string{`session-status-changed {"status":"idle","previousStatus":"archived"}`}},
 		{"nobody is there", custom("", facts.Posture, facts.Postured{Posture: "detached", Was: "attended"}), []string{`session-posture-changed {"posture":"detached","previousPosture":"attended"}`}},
 		{"somebody has always been there", custom("", facts.Posture, facts.Postured{Posture: "attended", Was: "attended"}), nil},
