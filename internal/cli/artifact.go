@@ -56,7 +56,7 @@ func (c artifactLsCommand) Run(ctx context.Context, a *app) error {
 	defer host.Close()
 	for f, err := range host.Files(ctx, c.Session, kindOf(c.Attachments)) {
 		if err != nil {
-			return err
+			return a.damaged(err)
 		}
 		if c.JSON {
 			err = a.printJSON(fileLine{f.ID(), f.State, f.Name, f.MediaType, f.Bytes, f.Digest, f.Code, f.RunID, f.UpdatedAt})

@@ -38,7 +38,10 @@ func (c lsCommand) Run(ctx context.Context, a *app) error {
 	}
 	for s, err := range host.Sessions(ctx, c.query()) {
 		if err != nil {
-			return err
+			if err = a.damaged(err); err != nil {
+				return err
+			}
+			break
 		}
 		if err := c.print(a, table, s); err != nil {
 			return err
@@ -89,7 +92,11 @@ func (c inboxCommand) Run(ctx context.Context, a *app) error {
 	none := true
 	for i, err := range host.Interrupts(ctx, client.InboxQuery{}) {
 		if err != nil {
-			return err
+			if err = a.damaged(err); err != nil {
+				return err
+			}
+			none = false
+			break
 		}
 		none = false
 		if c.JSON {

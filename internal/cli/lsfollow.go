@@ -50,7 +50,10 @@ func changed(event *narad.Revision) string {
 func (c lsCommand) listAll(ctx context.Context, a *app, host *client.Client, shown map[string]string) error {
 	for s, err := range host.Sessions(ctx, c.query()) {
 		if err != nil {
-			return err
+			if err = a.damaged(err); err != nil {
+				return err
+			}
+			break
 		}
 		if s.WorkspaceID == c.Workspace {
 			if err := c.show(a, s, shown); err != nil {

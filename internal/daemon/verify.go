@@ -24,8 +24,9 @@ func verifyBlobs(ctx context.Context, cfg config.Config, j journal.Index, report
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("look for contents: %w", err)
 	}
-	judged := map[string]string{} // what is wrong with a digest
-	for row, err := range journal.Each[journal.MaterialRow](ctx, j, journal.Materials{}) {
+	judged := map[string]string{}         // what is wrong with a digest
+	unreadable := func(journal.Damage) {} // the journal's own report has it
+	for row, err := range journal.Each[journal.MaterialRow](ctx, j, journal.Materials{}, unreadable) {
 		if err != nil {
 			return fmt.Errorf("list attachments and artifacts: %w", err)
 		}

@@ -212,7 +212,7 @@ func TestLeaseIsRenewedOrExpires(t *testing.T) {
 		if _, err := b.Renew(p, "desk", lease); !errors.Is(err, executor.ErrLeaseExpired) {
 			t.Errorf("heartbeat after the end: %v, want ErrLeaseExpired", err)
 		}
-		for r, err := range journal.Each[journal.LeaseRow](t.Context(), b.store, journal.Leases{}) {
+		for r, err := range journal.Each[journal.LeaseRow](t.Context(), b.store, journal.Leases{}, noDamage(t)) {
 			t.Errorf("what is stored of the ended lease stays: %v %v", r.Executor, err)
 		}
 	})
@@ -500,7 +500,7 @@ func TestSecretsAreNotStored(t *testing.T) {
 		b.Deliver(g)
 		e := executes(records(t, c, nil))[0]
 		stored := fmt.Appendf(nil, "%s", g.Row.Value)
-		for r, err := range journal.Each[journal.LeaseRow](t.Context(), b.store, journal.Leases{}) {
+		for r, err := range journal.Each[journal.LeaseRow](t.Context(), b.store, journal.Leases{}, noDamage(t)) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -621,4 +621,9 @@ func TestEachCallHasOneFate(t *testing.T) {
 			t.Errorf("%d issued and %d undelivered: the test shows little", len(issued), len(lost))
 		}
 	})
+}
+
+// noDamage fails a test whose list has a damaged row.
+func noDamage(t *testing.T) func(journal.Damage) {
+	return func(d journal.Damage) { t.Error(d.Err()) }
 }

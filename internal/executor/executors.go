@@ -37,6 +37,8 @@ type Options struct {
 	Arrived func(executor string)
 	// Undelivered is told of a call that was delivered here and that no connection took.
 	Undelivered func(Call)
+	// Damaged is told of a stored lease that cannot be read.
+	Damaged func(journal.Damage)
 }
 
 func (o Options) withDefaults() Options {
@@ -60,6 +62,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Arrived == nil {
 		o.Arrived = func(string) {}
+	}
+	if o.Damaged == nil {
+		o.Damaged = func(journal.Damage) {}
 	}
 	if o.Undelivered == nil {
 		o.Undelivered = func(Call) {}
@@ -90,18 +95,20 @@ func New(store Store, options Options) *Executors {
 	return &Executors{opt: options.withDefaults(), store: store, seats: map[string]*seat{}}
 }
 
-// Load takes up the leases that the store holds: each has one lease time from now. It
-// is called before anything else, and may be called again.
+// Load takes up the leases that the store holds: each has one lease time from now. An
+// executor whose lease is damaged has none, and attaches anew. It is called before
+// anything else, and may be called again.
 func (x *Executors) Load(ctx context.Context) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	for r, err := range journal.Each[journal.LeaseRow](ctx, x.store, journal.Leases{}) {
+	for r, err := range journal.Each[journal.LeaseRow](ctx, x.store, journal.Leases{}, x.opt.Damaged) {
 		if err != nil {
 			return fmt.Errorf("read leases: %w", err)
 		}
 		l, err := readLease(r)
 		if err != nil {
-			return fmt.Errorf("lease of executor %q: %w", r.Executor, err)
+			x.opt.Damaged(journal.Damage{Key: r.Key(), Cause: err})
+			continue
 		}
 		l.expires = x.opt.Now().Add(x.opt.Lease)
 		if x.seats[r.Executor] != nil {

@@ -133,13 +133,18 @@ func (s *stage) end() {
 func (s *stage) sessions() []string {
 	s.t.Helper()
 	var ids []string
-	for row, err := range journal.Each[journal.SessionRow](context.Background(), s.journal, journal.Sessions{}) {
+	for row, err := range journal.Each[journal.SessionRow](context.Background(), s.journal, journal.Sessions{}, noDamage(s.t)) {
 		if err != nil {
 			s.t.Fatal(err)
 		}
 		ids = append(ids, row.Session)
 	}
 	return ids
+}
+
+// noDamage fails a test whose list has a damaged row.
+func noDamage(t *testing.T) func(journal.Damage) {
+	return func(d journal.Damage) { t.Error(d.Err()) }
 }
 
 // newFeed is the fan-out that a host needs.
@@ -217,7 +222,7 @@ func (s *stage) story(id string) string {
 
 func (s *stage) inbox() []host.Asked {
 	s.t.Helper()
-	list, _, err := s.host.Inbox(s.t.Context(), access.Owner(), "", "", 100)
+	list, _, _, err := s.host.Inbox(s.t.Context(), access.Owner(), "", "", 100)
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -119,7 +119,7 @@ func (p *play) live(ctx context.Context) bool {
 			return false // the clients of a dead host notice
 		}
 		<-time.After(700 * time.Millisecond)
-		open, _, err := h.Inbox(ctx, access.Owner(), "", "", 10)
+		open, _, _, err := h.Inbox(ctx, access.Owner(), "", "", 10)
 		if err != nil {
 			return false
 		}
@@ -159,7 +159,7 @@ func (p *play) judge(lives string) *stage {
 			p.t.Errorf("%s: run %s ended %d times", lives, run, n)
 		}
 	}
-	for row, err := range journal.Each[journal.OpenWorkRow](context.Background(), p.j, journal.OpenWork{}) {
+	for row, err := range journal.Each[journal.OpenWorkRow](context.Background(), p.j, journal.OpenWork{}, noDamage(p.t)) {
 		p.t.Errorf("%s: open work %+v, %v", lives, row, err)
 	}
 	return s

@@ -103,11 +103,11 @@ func (h *Host) authorize(ctx context.Context, p access.Principal, r *Request) (s
 		return create.Payload.WorkspaceID, access.Authorize(p, r.Action, create.Payload.WorkspaceID)
 	}
 	if resolve, ok := r.Command.(decide.Resolve); ok && r.Session == "" {
-		row, err := journal.Get[journal.InterruptRow](ctx, h.journal, journal.InterruptKey(resolve.InterruptID))
-		if err != nil && !errors.Is(err, journal.ErrNotFound) {
+		session, err := h.sessionOfInterrupt(ctx, resolve.InterruptID)
+		if err != nil {
 			return "", fmt.Errorf("find interrupt: %w", err)
 		}
-		r.Session = row.Session
+		r.Session = session
 	}
 	return h.workspace(ctx, p, r.Action, r.Session)
 }
@@ -149,6 +149,10 @@ func (h *Host) sessionRow(ctx context.Context, id string) (journal.SessionRow, e
 		return journal.SessionRow{}, journal.ErrNotFound
 	}
 	row, err := journal.Get[journal.SessionRow](ctx, h.journal, journal.SessionKey(id))
+	if errors.Is(err, journal.ErrDamaged) {
+		h.damaged(journal.Damage{Session: id, Key: journal.SessionKey(id), Cause: err})
+		return h.sessionByFacts(ctx, id)
+	}
 	if !errors.Is(err, journal.ErrNotFound) {
 		return row, err
 	}

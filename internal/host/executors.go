@@ -236,7 +236,11 @@ func (o *owner) clientCall(ctx context.Context, id string, list []narad.Authorit
 
 // fact reads one fact of the session.
 func (o *owner) fact(ctx context.Context, sequence int64) (narad.Authority, error) {
-	chunk, err := o.host.journal.Read(ctx, journal.BySession{Session: o.id, After: uint64(sequence) - 1}, journal.Page{Limit: 1})
+	return o.host.fact(ctx, o.id, sequence)
+}
+
+func (h *Host) fact(ctx context.Context, session string, sequence int64) (narad.Authority, error) {
+	chunk, err := h.journal.Read(ctx, journal.BySession{Session: session, After: uint64(sequence) - 1}, journal.Page{Limit: 1})
 	if err != nil {
 		return nil, err
 	}

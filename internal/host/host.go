@@ -120,6 +120,7 @@ type Host struct {
 	shelf     *shelf
 	executors *executor.Executors
 	awaited   awaited
+	told      told
 
 	mu     sync.Mutex
 	owners map[string]*owner // guarded by mu
@@ -138,9 +139,9 @@ func New(j journal.Journal, f *feed.Feed, agents Agents, options Options) *Host 
 	h.replay = replay.New(j, replay.Options{Logger: h.opt.Logger})
 	h.places = newPlaces(h.opt.MaxRunning, h.wakeWaiting)
 	o := h.opt.Executors
-	o.Now, o.Arrived, o.Undelivered = h.opt.Now, h.arrived, h.undelivered
+	o.Now, o.Arrived, o.Undelivered, o.Damaged = h.opt.Now, h.arrived, h.undelivered, h.damaged
 	h.executors = executor.New(j, o)
-	h.timers = timer.New(j, h.fire, timer.Options{Now: h.opt.Now, Logger: h.opt.Logger})
+	h.timers = timer.New(j, h.fire, timer.Options{Now: h.opt.Now, Logger: h.opt.Logger, Damaged: h.damaged})
 	return h
 }
 

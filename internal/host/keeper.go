@@ -7,6 +7,8 @@ import (
 	"maps"
 	"runtime"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -223,6 +225,18 @@ func (k *keeper) disown(ctx context.Context, is *held, p agent.Process) error {
 
 func processID(p agent.Process) string {
 	return fmt.Sprintf("%s/%d/%d", p.BootID, p.PID, p.StartTime)
+}
+
+// processOf reads what processID wrote.
+func processOf(id string) (agent.Process, bool) {
+	parts := strings.Split(id, "/")
+	if len(parts) < 3 {
+		return agent.Process{}, false
+	}
+	n := len(parts)
+	pid, err1 := strconv.Atoi(parts[n-2])
+	start, err2 := strconv.ParseUint(parts[n-1], 10, 64)
+	return agent.Process{BootID: strings.Join(parts[:n-2], "/"), PID: pid, StartTime: start}, err1 == nil && err2 == nil
 }
 
 // carry appends a change of rows that no fact causes. It moves no head, and may come

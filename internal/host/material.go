@@ -130,16 +130,27 @@ func materialOf(row journal.MaterialRow) Material {
 }
 
 // Materials lists the attachments or artifacts of the session in the order of their ids,
-// which is that of their making.
-func (v *View) Materials(ctx context.Context, kind, cursor string, limit int) (list []Material, next string, err error) {
-	rows, err := v.host.journal.Rows(ctx, journal.Materials{Session: v.row.Session, Space: kind}, journal.RowPage{Cursor: cursor, Limit: limit})
+// which is that of their making, and names those of which no more is known.
+func (v *View) Materials(ctx context.Context, kind, cursor string, limit int) (list []Material, lost []Lost, next string, err error) {
+	of := journal.Materials{Session: v.row.Session, Space: kind}
+	rows, next, err := journal.OnePage[journal.MaterialRow](ctx, v.host.journal, of, journal.RowPage{Cursor: cursor, Limit: limit},
+		func(d journal.Damage) {
+			v.host.damaged(d)
+			l := Lost{SessionID: v.row.Session}
+			if kind == Attachments {
+				l.AttachmentID = d.Key.ID
+			} else {
+				l.ArtifactID = d.Key.ID
+			}
+			lost = append(lost, l)
+		})
 	if err != nil {
-		return nil, "", fmt.Errorf("list %ss: %w", kind, err)
+		return nil, nil, "", fmt.Errorf("list %ss: %w", kind, err)
 	}
-	for _, row := range rows.Rows {
-		list = append(list, materialOf(row.(journal.MaterialRow)))
+	for _, row := range rows {
+		list = append(list, materialOf(row))
 	}
-	return list, rows.Next, nil
+	return list, lost, next, nil
 }
 
 // Open opens the bytes of a material, which the caller closes. The errors are

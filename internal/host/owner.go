@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -330,8 +331,8 @@ func (o *owner) agentName() string {
 
 // expiry is the command of an interrupt's timer.
 func expiry(row journal.TimerRow) (decide.Command, bool) {
-	id := string(row.Value)
-	return decide.Expire{InterruptID: id}, row.ID == index.TimerID(id)
+	id, ok := strings.CutPrefix(row.ID, index.TimerID(""))
+	return decide.Expire{InterruptID: id}, ok
 }
 
 // hostActor is who commands what no client has.

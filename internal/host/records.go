@@ -103,6 +103,9 @@ func (w *Workspace) Holds(ctx context.Context, session string) (bool, error) {
 		return is, nil
 	}
 	row, err := w.host.sessionRow(ctx, session)
+	if errors.Is(err, ErrDamaged) { // in its facts too: it was told, and costs no other session
+		err = ErrNotFound
+	}
 	if err != nil && !errors.Is(err, ErrNotFound) && !errors.Is(err, ErrGone) {
 		return false, fmt.Errorf("find the workspace of a session: %w", err)
 	}

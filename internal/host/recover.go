@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/go-json-experiment/json"
-	"github.com/mahati-host/mahati/internal/agent"
 	"github.com/mahati-host/mahati/internal/decide"
 	"github.com/mahati-host/mahati/internal/journal"
 	"github.com/mahati-host/mahati/narad"
@@ -24,17 +22,36 @@ func (h *Host) Start(ctx context.Context) error {
 	if _, err := h.timers.FireOverdue(ctx); err != nil {
 		return fmt.Errorf("fire overdue timers: %w", err)
 	}
-	for row, err := range journal.Each[journal.OpenWorkRow](ctx, h.journal, journal.OpenWork{}) {
-		if err != nil {
-			return fmt.Errorf("list open work: %w", err)
-		}
-		if err := h.recover(ctx, row.Session); err != nil {
-			return fmt.Errorf("recover session %s: %w", row.Session, err)
+	open, err := h.withOpenWork(ctx)
+	if err != nil {
+		return fmt.Errorf("list open work: %w", err)
+	}
+	for _, session := range open {
+		if err := h.recover(ctx, session); err != nil {
+			return fmt.Errorf("recover session %s: %w", session, err)
 		}
 	}
 	h.timers.Start()
 	h.sweepSoon()
 	return h.serve()
+}
+
+// withOpenWork lists the sessions that have open work. Of one whose row is damaged its facts
+// tell: it is among them.
+func (h *Host) withOpenWork(ctx context.Context) (list []string, err error) {
+	damaged := func(d journal.Damage) {
+		h.damaged(d)
+		if d.Session != "" {
+			list = append(list, d.Session)
+		}
+	}
+	for row, err := range journal.Each[journal.OpenWorkRow](ctx, h.journal, journal.OpenWork{}, damaged) {
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, row.Session)
+	}
+	return list, nil
 }
 
 // recover loads a session, which repairs it. What is wrong with one session keeps no
@@ -51,19 +68,32 @@ func (h *Host) recover(ctx context.Context, id string) error {
 	return err
 }
 
-// endLeft ends the processes that a dead host left running.
+// endLeft ends the processes that a dead host left running. The name of a record tells
+// which process it is as well as what it holds: one that is damaged loses nothing.
 func (h *Host) endLeft(ctx context.Context) error {
-	for row, err := range journal.Each[journal.AgentRow](ctx, h.journal, journal.Agents{}) {
+	var left []string
+	damaged := func(d journal.Damage) {
+		h.damaged(d)
+		left = append(left, d.Key.ID)
+	}
+	for row, err := range journal.Each[journal.AgentRow](ctx, h.journal, journal.Agents{}, damaged) {
 		if err != nil {
 			return fmt.Errorf("list agents' processes: %w", err)
 		}
-		var p agent.Process
-		if err := json.Unmarshal(row.Value, &p); err == nil && h.opt.EndLeft != nil {
+		left = append(left, row.ID)
+	}
+	for _, id := range left {
+		p, ok := processOf(id)
+		if !ok {
+			h.opt.Logger.Error("a process that was left running cannot be told: end it by hand", "record", id)
+			continue
+		}
+		if h.opt.EndLeft != nil {
 			if err := h.opt.EndLeft(ctx, p); err != nil {
 				return fmt.Errorf("end process %d: %w", p.PID, err)
 			}
 		}
-		if err := h.carry(ctx, journal.Remove{Key: row.Key()}); err != nil {
+		if err := h.carry(ctx, journal.Remove{Key: journal.AgentKey(id)}); err != nil {
 			return fmt.Errorf("forget process: %w", err)
 		}
 	}

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -98,11 +99,16 @@ func (s *shelf) sweep(ctx context.Context) (removed int, err error) {
 	s.begin()
 	defer s.finish()
 	named := map[string]bool{}
-	for row, err := range journal.Each[journal.MaterialRow](ctx, s.journal, journal.Materials{}) {
-		if err != nil {
+	var lost error // what a row names that cannot be read must stay
+	damaged := func(d journal.Damage) { lost = d.Err() }
+	for row, err := range journal.Each[journal.MaterialRow](ctx, s.journal, journal.Materials{}, damaged) {
+		if err = cmp.Or(err, lost); err != nil {
 			return 0, fmt.Errorf("list attachments and artifacts: %w", err)
 		}
 		named[row.Digest] = true
+	}
+	if lost != nil {
+		return 0, fmt.Errorf("list attachments and artifacts: %w", lost)
 	}
 	var errs []error
 	for info, err := range s.store.All() {

@@ -121,7 +121,7 @@ func TestSweepBesidePuts(t *testing.T) {
 	writers.Wait()
 	close(stop)
 	sweeper.Wait()
-	for row, err := range journal.Each[journal.MaterialRow](t.Context(), s.journal, journal.Materials{}) {
+	for row, err := range journal.Each[journal.MaterialRow](t.Context(), s.journal, journal.Materials{}, func(d journal.Damage) { t.Error(d.Err()) }) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -204,7 +204,7 @@ func TestTraceIsBeside(t *testing.T) {
 		if got := s.story("s1~trace"); got != "trace.event trace.event trace.event" {
 			t.Errorf("the side session holds %q", got)
 		}
-		list, _, err := s.host.Sessions(t.Context(), access.Owner(), host.Filter{Limit: 10})
+		list, _, _, err := s.host.Sessions(t.Context(), access.Owner(), host.Filter{Limit: 10})
 		if err != nil || len(list) != 1 {
 			t.Errorf("listed are %v, %v", list, err)
 		}

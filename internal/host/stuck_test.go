@@ -68,7 +68,7 @@ func (k *kills) once() bool {
 
 func owned(s *stage) int {
 	n := 0
-	for range journal.Each[journal.AgentRow](context.Background(), s.journal, journal.Agents{}) {
+	for range journal.Each[journal.AgentRow](context.Background(), s.journal, journal.Agents{}, noDamage(s.t)) {
 		n++
 	}
 	return n

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -94,11 +95,10 @@ func (h *Host) summary(ctx context.Context, row journal.SessionRow) (Summary, er
 		SessionID: row.Session, WorkspaceID: row.Workspace, State: row.State,
 		Session: index.Read[index.Session](row.Value), Last: head.Sequence,
 	}
-	work, err := journal.Get[journal.OpenWorkRow](ctx, h.journal, journal.OpenWorkKey(row.Session))
-	if err != nil && !errors.Is(err, journal.ErrNotFound) {
+	open, err := h.openWork(ctx, row.Session)
+	if err != nil {
 		return Summary{}, fmt.Errorf("find open work: %w", err)
 	}
-	open := index.Read[index.Open](work.Value)
 	s.ActiveRoot, s.Workflow = open.RootRunID, open.WorkflowID
 	return s, nil
 }
@@ -156,35 +156,56 @@ type Filter struct {
 	Limit     int
 }
 
-// Sessions lists the sessions that the caller may see, the newest first. A page may be
-// shorter than its limit and still have a next one.
-func (h *Host) Sessions(ctx context.Context, p access.Principal, f Filter) (list []Summary, next string, err error) {
+// Sessions lists the sessions that the caller may see, the newest first, and names those
+// of them whose stored data is damaged: an entry that cannot be read is made of the
+// session's facts, and stands last, or is not there. A page may be shorter than its limit
+// and still have a next one.
+func (h *Host) Sessions(ctx context.Context, p access.Principal, f Filter) (list []Summary, lost []Lost, next string, err error) {
 	if !h.ready.Load() {
-		return nil, "", h.notReady()
+		return nil, nil, "", h.notReady()
 	}
 	if err := access.Authorize(p, access.ListSessions, f.Workspace); err != nil {
-		return nil, "", err
+		return nil, nil, "", err
 	}
-	page := journal.RowPage{Cursor: f.Cursor, Limit: f.Limit}
-	rows, err := h.journal.Rows(ctx, journal.Sessions{State: f.State, Workspace: f.Workspace, NewestFirst: true}, page)
+	of := journal.Sessions{State: f.State, Workspace: f.Workspace, NewestFirst: true}
+	var damaged damages
+	rows, next, err := journal.OnePage[journal.SessionRow](ctx, h.journal, of, journal.RowPage{Cursor: f.Cursor, Limit: f.Limit}, damaged.add)
 	if err != nil {
-		return nil, "", fmt.Errorf("list sessions: %w", err)
+		return nil, nil, "", fmt.Errorf("list sessions: %w", err)
 	}
-	for _, row := range rows.Rows {
-		row := row.(journal.SessionRow)
+	for _, d := range damaged {
+		h.damaged(d)
+		row, err := h.sessionByFacts(ctx, d.Session)
+		switch {
+		case errors.Is(err, journal.ErrNotFound), errors.Is(err, journal.ErrDeleted):
+			continue
+		case err != nil && !errors.Is(err, journal.ErrDamaged):
+			return nil, nil, "", err
+		}
+		if mayKnow(p, access.ReadSession, row, err) {
+			lost = append(lost, Lost{SessionID: d.Session})
+		}
+		if err == nil && cmp.Or(f.State, row.State) == row.State && cmp.Or(f.Workspace, row.Workspace) == row.Workspace {
+			rows = append(rows, row)
+		}
+	}
+	for _, row := range rows {
 		if access.Authorize(p, access.ReadSession, row.Workspace) != nil {
 			continue
 		}
 		s, err := h.summary(ctx, row)
-		if errors.Is(err, journal.ErrDeleted) {
-			continue
+		switch {
+		case errors.Is(err, journal.ErrDeleted):
+		case errors.Is(err, journal.ErrDamaged):
+			h.damaged(journal.Damage{Session: row.Session, Key: row.Key(), Cause: err})
+			lost = append(lost, Lost{SessionID: row.Session})
+		case err != nil:
+			return nil, nil, "", err
+		default:
+			list = append(list, s)
 		}
-		if err != nil {
-			return nil, "", err
-		}
-		list = append(list, s)
 	}
-	return list, rows.Next, nil
+	return list, lost, next, nil
 }
 
 // Asked is one open interrupt of the inbox.
@@ -199,37 +220,69 @@ type Asked struct {
 }
 
 // Inbox lists the open interrupts that the caller may decide, in the order in which
-// they were requested. A page may be shorter than its limit and still have a next one.
-func (h *Host) Inbox(ctx context.Context, p access.Principal, session, cursor string, limit int) (list []Asked, next string, err error) {
+// they were requested, and names those of them whose stored data is damaged: what cannot
+// be read is made of the session's facts, and stands last, or is not there. A page may be
+// shorter than its limit and still have a next one.
+func (h *Host) Inbox(
+	ctx context.Context, p access.Principal, session, cursor string, limit int,
+) (list []Asked, lost []Lost, next string, err error) {
 	if !h.ready.Load() {
-		return nil, "", h.notReady()
+		return nil, nil, "", h.notReady()
 	}
 	if err := access.Authorize(p, access.ReadInbox, ""); err != nil {
-		return nil, "", err
+		return nil, nil, "", err
 	}
-	rows, err := h.journal.Rows(ctx, journal.OpenInterrupts{Session: session}, journal.RowPage{Cursor: cursor, Limit: limit})
+	var damaged damages
+	of := journal.OpenInterrupts{Session: session}
+	rows, next, err := journal.OnePage[journal.InterruptRow](ctx, h.journal, of, journal.RowPage{Cursor: cursor, Limit: limit}, damaged.add)
 	if err != nil {
-		return nil, "", fmt.Errorf("list open interrupts: %w", err)
+		return nil, nil, "", fmt.Errorf("list open interrupts: %w", err)
 	}
-	for _, row := range rows.Rows {
-		row := row.(journal.InterruptRow)
-		of, err := h.sessionRow(ctx, row.Session)
-		if errors.Is(err, journal.ErrNotFound) || errors.Is(err, journal.ErrDeleted) {
-			continue
+	for _, row := range rows {
+		asked, err := h.asked(ctx, p, row)
+		switch {
+		case errors.Is(err, journal.ErrDamaged): // of its session; only who reaches all may know
+			if mayKnow(p, access.ResolveInterrupt, journal.SessionRow{}, err) {
+				lost = append(lost, Lost{SessionID: row.Session, InterruptID: row.ID})
+			}
+		case err != nil:
+			return nil, nil, "", err
+		case asked != nil:
+			list = append(list, *asked)
 		}
+	}
+	for _, d := range damaged {
+		asked, known, err := h.askedByFacts(ctx, p, d)
 		if err != nil {
-			return nil, "", fmt.Errorf("find session: %w", err)
+			return nil, nil, "", err
 		}
-		if access.Authorize(p, access.ResolveInterrupt, of.Workspace) != nil {
-			continue
+		if known {
+			lost = append(lost, Lost{SessionID: d.Session, InterruptID: d.Key.ID})
 		}
-		list = append(list, Asked{
-			InterruptID: row.ID, SessionID: row.Session, WorkspaceID: of.Workspace,
-			SessionTitle: index.Read[index.Session](of.Value).Title, Sequence: row.Sequence,
-			Interrupt: index.Read[index.Interrupt](row.Value),
-		})
+		if asked != nil {
+			list = append(list, *asked)
+		}
 	}
-	return list, rows.Next, nil
+	return list, lost, next, nil
+}
+
+// asked is an open interrupt for a caller, nil if he may not decide it.
+func (h *Host) asked(ctx context.Context, p access.Principal, row journal.InterruptRow) (*Asked, error) {
+	of, err := h.sessionRow(ctx, row.Session)
+	if errors.Is(err, journal.ErrNotFound) || errors.Is(err, journal.ErrDeleted) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("find session: %w", err)
+	}
+	if access.Authorize(p, access.ResolveInterrupt, of.Workspace) != nil {
+		return nil, nil
+	}
+	return &Asked{
+		InterruptID: row.ID, SessionID: row.Session, WorkspaceID: of.Workspace,
+		SessionTitle: index.Read[index.Session](of.Value).Title, Sequence: row.Sequence,
+		Interrupt: index.Read[index.Interrupt](row.Value),
+	}, nil
 }
 
 // Delete removes a session that is idle, for ever: its id answers ErrGone.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/mahati-host/mahati/internal/agent"
@@ -224,5 +225,5 @@ func (h *Host) endedWorkflow(ctx context.Context, id string) func(string) (sessi
 
 // retry is the command of a timer at whose time a workflow tries a step again.
 func retry(row journal.TimerRow) (decide.Command, bool) {
-	return decide.Wake{}, row.ID == index.RetryTimerID(string(row.Value))
+	return decide.Wake{}, strings.HasPrefix(row.ID, index.RetryTimerID(""))
 }

@@ -54,7 +54,7 @@ func (p *flowPlay) live(ctx context.Context) bool {
 			return false // the clients of a dead host notice
 		}
 		<-time.After(700 * time.Millisecond)
-		open, _, err := h.Inbox(ctx, access.Owner(), "", "", 10)
+		open, _, _, err := h.Inbox(ctx, access.Owner(), "", "", 10)
 		if err != nil {
 			return false
 		}
@@ -91,7 +91,7 @@ func flowCuts(t *testing.T, kind agent.Kind, definition string, judge func(t *te
 				}
 				s := &stage{t: t, journal: j}
 				judge(t, s, lives)
-				for row, err := range journal.Each[journal.OpenWorkRow](t.Context(), j, journal.OpenWork{}) {
+				for row, err := range journal.Each[journal.OpenWorkRow](t.Context(), j, journal.OpenWork{}, noDamage(t)) {
 					t.Errorf("%s: open work %+v, %v", lives, row, err)
 				}
 			})

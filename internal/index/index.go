@@ -163,10 +163,14 @@ func (c *changes) recorded(messageID string) {
 
 // rest is the session's state while no run is active.
 func (c *changes) rest() string {
-	switch after := c.after(); {
-	case after.Archived:
+	return atRest(c.after())
+}
+
+func atRest(d *desk.State) string {
+	switch {
+	case d.Archived:
 		return Archived
-	case len(after.Queue) > 0:
+	case len(d.Queue) > 0:
 		return Waiting
 	}
 	return Idle
@@ -174,16 +178,19 @@ func (c *changes) rest() string {
 
 // catalogue writes the session's row.
 func (c *changes) catalogue(state string) {
-	after := c.after()
-	created := after.Created
-	c.put(journal.SessionRow{
-		Session: c.e.SessionID, Workspace: created.WorkspaceID, State: state,
+	c.put(sessionRow(c.e.SessionID, state, c.after(), c.e.Timestamp))
+}
+
+func sessionRow(id, state string, d *desk.State, updatedAt string) journal.SessionRow {
+	created := d.Created
+	return journal.SessionRow{
+		Session: id, Workspace: created.WorkspaceID, State: state,
 		Value: value(Session{
 			Cwd: created.Cwd, Title: created.Title, Agent: created.Agent, ClientKind: created.ClientKind,
 			ClientExecutorID: created.ClientExecutorID, RequiredProfiles: created.RequiredProfiles,
-			CreatedAt: after.CreatedAt, UpdatedAt: c.e.Timestamp,
+			CreatedAt: d.CreatedAt, UpdatedAt: updatedAt,
 		}),
-	})
+	}
 }
 
 // openWork marks the session while something is active or waits in it.
@@ -240,14 +247,7 @@ func ending(t narad.Type) session.RunState {
 }
 
 func (c *changes) interruptRequested(f *narad.InterruptRequested) {
-	c.put(journal.InterruptRow{
-		ID: f.InterruptID, Session: f.SessionID, Sequence: uint64(f.SessionSequence), Open: true,
-		Value: value(Interrupt{
-			RunID: f.RunID, RootRunID: f.RootRunID, WorkflowID: asker(f.Scope, f.WorkflowID),
-			WaitID: f.WaitID, Kind: f.Kind, Actions: f.Actions,
-			Title: f.Title, Message: f.Message, Input: f.Input, ExpiresAt: f.ExpiresAt, RequestedAt: f.Timestamp,
-		}),
-	})
+	c.put(Requested(f))
 	if due, err := time.Parse(time.RFC3339Nano, f.ExpiresAt); err == nil {
 		c.put(journal.TimerRow{
 			Session: f.SessionID, ID: TimerID(f.InterruptID), Due: due, Value: []byte(f.InterruptID),

@@ -3,6 +3,7 @@ package journal
 import (
 	"errors"
 	"fmt"
+	"time"
 )
 
 // Refusals before writing. Nothing changed, the store goes on.
@@ -100,7 +101,14 @@ type DamagedError struct {
 }
 
 func (e *DamagedError) Error() string {
-	return fmt.Sprintf("session %q at sequence %d: stored data is damaged: %v", e.Session, e.Sequence, e.Cause)
+	where := ""
+	switch {
+	case e.Sequence != 0:
+		where = fmt.Sprintf("session %q at sequence %d: ", e.Session, e.Sequence)
+	case e.Session != "":
+		where = fmt.Sprintf("session %q: ", e.Session)
+	}
+	return fmt.Sprintf("%sstored data is damaged: %v", where, e.Cause)
 }
 
 // Is makes the error an ErrDamaged.
@@ -108,6 +116,27 @@ func (e *DamagedError) Is(target error) bool { return target == ErrDamaged }
 
 // Unwrap gives the cause.
 func (e *DamagedError) Unwrap() error { return e.Cause }
+
+// Damage is a row of a list that cannot be given: its stored form cannot be read, is that
+// of another row, or is not there though the list leads to it. A list with a condition on
+// what rows hold has it too, since nobody knows whether it meets the condition.
+type Damage struct {
+	// Session is the session that it touches; "" where the list does not tell, and for a
+	// row of no session.
+	Session string
+	// Key names the row, of whose parts the list may not tell all. Its Kind is always there.
+	Key Key
+	// Due is when a timer is due whose row is lost and of which the list tells as much as
+	// who is to be told: its session, its id and this. Else it is zero.
+	Due time.Time
+	// Cause says what was found.
+	Cause error
+}
+
+// Err is the damage as an error, for who cannot go on without the row.
+func (d Damage) Err() error {
+	return &DamagedError{Session: d.Session, Cause: fmt.Errorf("%s: %w", d.Key, d.Cause)}
+}
 
 func invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrInvalid, fmt.Sprintf(format, args...))

@@ -24,6 +24,7 @@ type Memory struct {
 	facts   []*Record // by offset-1; nil when the session was deleted
 	events  []uint64  // offsets of the facts that have event numbers
 	rows    map[Key]Row
+	damaged map[Key]bool // rows that cannot be read, whatever rows says: see Damage
 	mark    Mark
 }
 
@@ -72,6 +73,7 @@ func NewMemory(options Options) (*Memory, error) {
 		terms:    NewTerms(options),
 		streams:  map[string]*memoryStream{},
 		rows:     map[Key]Row{},
+		damaged:  map[Key]bool{},
 		mark:     Mark{Event: identity.FirstEvent - 1},
 	}
 	m.staged.reset(m.mark)

@@ -152,6 +152,9 @@ func (m *Memory) Row(ctx context.Context, key Key) (Row, error) {
 		return nil, err
 	}
 	row, found := m.rows[key]
+	if m.damaged[key] {
+		return nil, damageOf(row).Err()
+	}
 	if stream := m.streams[key.Session]; !found && stream != nil && stream.deleted {
 		return nil, fmt.Errorf("%s: %w", key, ErrDeleted)
 	}
@@ -181,8 +184,8 @@ func (m *Memory) Rows(ctx context.Context, list List, page RowPage) (Rows, error
 		row   Row
 	}
 	var entries []entry
-	for _, row := range m.rows {
-		place, member := m.placeLocked(list, row)
+	for key, row := range m.rows {
+		place, member := m.placeLocked(list, row, m.damaged[key])
 		if member && (page.Cursor == "" || (place > page.Cursor) != descending && place != page.Cursor) {
 			entries = append(entries, entry{place, row})
 		}
@@ -199,7 +202,11 @@ func (m *Memory) Rows(ctx context.Context, list List, page RowPage) (Rows, error
 		rows.Next = entries[limit-1].place
 	}
 	for _, e := range entries {
-		rows.Rows = append(rows.Rows, ownRow(e.row))
+		if m.damaged[e.row.Key()] {
+			rows.Damaged = append(rows.Damaged, damageOf(e.row))
+		} else {
+			rows.Rows = append(rows.Rows, ownRow(e.row))
+		}
 	}
 	return rows, nil
 }
@@ -215,14 +222,15 @@ func checkList(list List) (descending bool, err error) {
 	}
 }
 
-// placeLocked decides whether a row is in a list, and where.
-func (m *Memory) placeLocked(list List, row Row) (place string, member bool) {
+// placeLocked decides whether a row is in a list, and where. What a row holds decides
+// nothing where it is damaged.
+func (m *Memory) placeLocked(list List, row Row, damaged bool) (place string, member bool) {
 	number := func(n uint64) string { return fmt.Sprintf("%016x", n) }
 	switch row := row.(type) {
 	case SessionRow:
 		want, ok := list.(Sessions)
 		return number(m.streams[row.Session].place),
-			ok && cmp.Or(want.State, row.State) == row.State && cmp.Or(want.Workspace, row.Workspace) == row.Workspace
+			ok && (damaged || cmp.Or(want.State, row.State) == row.State && cmp.Or(want.Workspace, row.Workspace) == row.Workspace)
 	case InterruptRow:
 		want, ok := list.(OpenInterrupts)
 		return number(row.Offset), ok && row.Open && cmp.Or(want.Session, row.Session) == row.Session

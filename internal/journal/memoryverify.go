@@ -21,6 +21,11 @@ func (m *Memory) Verify(ctx context.Context, options VerifyOptions) (Report, err
 		m.verifySessionLocked(v.Session(session), stream)
 	}
 	for key, row := range m.rows {
+		if m.damaged[key] {
+			d := damageOf(row)
+			v.Problem(Problem{Code: ProblemRow, Session: d.Session, Row: key.String(), Detail: d.Cause.Error()})
+			continue
+		}
 		if row.Key() != key {
 			v.Problem(Problem{Code: ProblemRow, Row: key.String(), Detail: "holds " + row.Key().String()})
 		}
@@ -42,5 +47,10 @@ func (m *Memory) verifySessionLocked(check *SessionCheck, stream *memoryStream) 
 			check.problem(ProblemOrder, record.Sequence, "offset %d holds another fact", record.Offset)
 		}
 	}
-	check.Finish(func(key Key) (Row, error) { return m.rows[key], nil })
+	check.Finish(func(key Key) (Row, error) {
+		if m.damaged[key] {
+			return nil, errMadeUnreadable
+		}
+		return m.rows[key], nil
+	})
 }

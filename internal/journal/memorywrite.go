@@ -65,6 +65,7 @@ func (m *Memory) Publish() Mark {
 }
 
 func (m *Memory) publishRowLocked(key Key, row Row) {
+	delete(m.damaged, key)
 	if row == nil {
 		delete(m.rows, key)
 		return
@@ -88,7 +89,7 @@ func (m *Memory) deleteLocked(session string) {
 	m.events = slices.DeleteFunc(m.events, func(offset uint64) bool { return m.facts[offset-1] == nil })
 	for key, row := range m.rows {
 		if row.owner() == session {
-			delete(m.rows, key)
+			m.publishRowLocked(key, nil)
 		}
 	}
 	m.streams[session] = &memoryStream{place: stream.place, deleted: true}
@@ -169,9 +170,18 @@ func (m *Memory) row(key Key) (Row, error) {
 	return m.rows[key], nil
 }
 
+// readableRow is a row for who must know what it holds.
+func (m *Memory) readableRow(key Key) (Row, error) {
+	row, err := m.row(key)
+	if _, staged := m.staged.rows[key]; !staged && m.damaged[key] {
+		return nil, damageOf(row).Err()
+	}
+	return row, err
+}
+
 func (m *Memory) checkConditions(conditions []Condition) error {
 	for i, condition := range conditions {
-		if err := CheckCondition(i, condition, m.row); err != nil {
+		if err := CheckCondition(i, condition, m.readableRow); err != nil {
 			return err
 		}
 	}

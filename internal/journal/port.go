@@ -54,12 +54,13 @@ type Head struct {
 	Time time.Time
 }
 
-// Index reads the rows that batches wrote. [Get] and [Each] are the typed ways
-// to use it.
+// Index reads the rows that batches wrote. [Get], [Each] and [OnePage] are the typed
+// ways to use it.
 type Index interface {
 	// Row gives the row with the key, or ErrNotFound.
 	Row(ctx context.Context, key Key) (Row, error)
-	// Rows gives one page of a list.
+	// Rows gives one page of a list. A row that is damaged keeps no other from being
+	// given: see [Damage].
 	Rows(ctx context.Context, list List, page RowPage) (Rows, error)
 }
 
@@ -199,32 +200,50 @@ func Get[R Row](ctx context.Context, index Index, key Key) (R, error) {
 	return typed, nil
 }
 
-// Each goes through a list to its end, page by page. Rows that change on the
-// way may be seen in their old or new form.
-func Each[R Row](ctx context.Context, index Index, list List) iter.Seq2[R, error] {
+// OnePage reads one page of a list whose rows are of a known kind. Whoever reads a list
+// says what becomes of the rows in it that cannot be given: damaged is called with each,
+// before OnePage returns. The page has fewer rows by them.
+func OnePage[R Row](
+	ctx context.Context, index Index, list List, page RowPage, damaged func(Damage),
+) (rows []R, next string, err error) {
+	found, err := index.Rows(ctx, list, page)
+	if err != nil {
+		return nil, "", err
+	}
+	for _, row := range found.Rows {
+		typed, ok := row.(R)
+		if !ok {
+			return nil, "", invalid("list %T holds %T, not %T", list, row, typed)
+		}
+		rows = append(rows, typed)
+	}
+	for _, d := range found.Damaged {
+		damaged(d)
+	}
+	return rows, found.Next, nil
+}
+
+// Each goes through a list to its end, page by page, and calls damaged with what it
+// cannot yield. Rows that change on the way may be seen in their old or new form.
+func Each[R Row](ctx context.Context, index Index, list List, damaged func(Damage)) iter.Seq2[R, error] {
 	return func(yield func(R, error) bool) {
 		var none R
 		page := RowPage{Limit: MaxPageRecords}
 		for {
-			rows, err := index.Rows(ctx, list, page)
+			rows, next, err := OnePage[R](ctx, index, list, page, damaged)
 			if err != nil {
 				yield(none, err)
 				return
 			}
-			for _, row := range rows.Rows {
-				typed, ok := row.(R)
-				if !ok {
-					yield(none, invalid("list %T holds %T, not %T", list, row, none))
-					return
-				}
-				if !yield(typed, nil) {
+			for _, row := range rows {
+				if !yield(row, nil) {
 					return
 				}
 			}
-			if rows.Next == "" {
+			if next == "" {
 				return
 			}
-			page.Cursor = rows.Next
+			page.Cursor = next
 		}
 	}
 }

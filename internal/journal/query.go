@@ -152,5 +152,7 @@ func (p RowPage) Clamped() RowPage {
 // Rows is one page of rows. Next is empty when there are no more.
 type Rows struct {
 	Rows []Row
-	Next string
+	// Damaged are the rows of the page that cannot be given. They count for its limit.
+	Damaged []Damage
+	Next    string
 }

@@ -15,6 +15,9 @@
 //   - Time is the wall clock, looked at anew at least every [Options.MaxSleep]:
 //     a clock that jumps forward fires late by no more than that, one that jumps
 //     back puts timers off and loses none.
+//   - A timer whose row is damaged fires when its place in the list says so, with its
+//     session and id alone, and is reported ([Options.Damaged]). One of which not even
+//     that is known is reported only. It delays no other.
 //   - A timer whose firing fails delays no other; it is tried again later, at
 //     growing intervals. One that hangs delays those of other sessions by no more
 //     than [Options.FireTimeout].

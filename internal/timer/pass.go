@@ -3,6 +3,7 @@ package timer
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -36,13 +37,23 @@ func (t *Timers) pass(ctx context.Context) (Outcome, time.Duration, error) {
 	now := t.options.Now()
 	sleep := t.options.MaxSleep
 	seen := map[journal.Key]bool{}
+	list := journal.TimersDue{Until: now.Add(t.options.MaxSleep)}
 	page := journal.RowPage{Limit: journal.MaxPageRecords}
 	for {
-		rows, err := t.index.Rows(ctx, journal.TimersDue{Until: now.Add(t.options.MaxSleep)}, page)
+		var lost []journal.TimerRow
+		rows, cursor, err := journal.OnePage[journal.TimerRow](ctx, t.index, list, page, func(d journal.Damage) {
+			t.options.Damaged(d)
+			if !d.Due.IsZero() {
+				lost = append(lost, journal.TimerRow{Session: d.Session, ID: d.Key.ID, Due: d.Due})
+			}
+		})
 		if err != nil {
 			return all, 0, fmt.Errorf("read the timers that are due: %w", err)
 		}
-		due, next := t.choose(rows.Rows, now, seen)
+		if rows = append(rows, lost...); len(lost) > 0 {
+			slices.SortStableFunc(rows, func(a, b journal.TimerRow) int { return a.Due.Compare(b.Due) })
+		}
+		due, next := t.choose(rows, now, seen)
 		sleep = min(sleep, next)
 		outcome := t.fireAll(ctx, due)
 		all.Fired += outcome.Fired
@@ -53,24 +64,20 @@ func (t *Timers) pass(ctx context.Context) (Outcome, time.Duration, error) {
 		for _, row := range due {
 			sleep = min(sleep, t.rests[row.Key()].long)
 		}
-		if rows.Next == "" {
+		if cursor == "" {
 			t.forget(seen)
 			return all, sleep, nil
 		}
-		page.Cursor = rows.Next
+		page.Cursor = cursor
 	}
 }
 
 // choose gives the timers that are to fire now, and the time until the first of
 // the others.
-func (t *Timers) choose(rows []journal.Row, now time.Time, seen map[journal.Key]bool) ([]journal.TimerRow, time.Duration) {
+func (t *Timers) choose(rows []journal.TimerRow, now time.Time, seen map[journal.Key]bool) ([]journal.TimerRow, time.Duration) {
 	var due []journal.TimerRow
 	next := t.options.MaxSleep
-	for _, row := range rows {
-		timer, ok := row.(journal.TimerRow)
-		if !ok {
-			continue
-		}
+	for _, timer := range rows {
 		seen[timer.Key()] = true
 		wait := timer.Due.Sub(now)
 		if r, resting := t.rests[timer.Key()]; resting && r.due.Equal(timer.Due) {

@@ -11,7 +11,8 @@ import (
 )
 
 // Fire tells the owner of a timer that it is due. Nil means that the owner has
-// dealt with it, or needs not.
+// dealt with it, or needs not. A timer whose row cannot be read has no value: its session
+// and id, which its place in the list tells, must be enough.
 type Fire func(ctx context.Context, timer journal.TimerRow) error
 
 // Options are the optional parts of Timers. The zero value is for production.
@@ -30,6 +31,8 @@ type Options struct {
 	Parallel int
 	// Logger is told of firings that fail. Zero: nobody.
 	Logger *slog.Logger
+	// Damaged is told, in each pass, of timers whose rows cannot be read. Zero: the Logger.
+	Damaged func(journal.Damage)
 }
 
 func (o Options) withDefaults() Options {
@@ -53,6 +56,11 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Damaged == nil {
+		o.Damaged = func(d journal.Damage) {
+			o.Logger.Error("a timer cannot be read", "session", d.Session, "timer", d.Key.ID, "cause", d.Cause)
+		}
 	}
 	return o
 }

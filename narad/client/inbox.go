@@ -65,6 +65,9 @@ type InboxPage struct {
 	Items []Interrupt `json:"items"`
 	// NextCursor reads on; empty on the last page.
 	NextCursor string `json:"nextCursor"`
+	// Damaged names the interrupts of the page whose stored data is damaged on the host,
+	// whether or not they are among the items.
+	Damaged []DamagedEntry `json:"damaged"`
 }
 
 // Inbox returns one page of the open interrupts of all sessions in which the caller
@@ -74,11 +77,11 @@ func (c *Client) Inbox(ctx context.Context, q InboxQuery) (page InboxPage, err e
 }
 
 // Interrupts goes through all open interrupts, from a query's cursor on, a page at a time.
-// An error is the last turn.
+// An error is the last turn; a [*DamageError] comes behind all the others.
 func (c *Client) Interrupts(ctx context.Context, q InboxQuery) iter.Seq2[Interrupt, error] {
-	return pages(q.Cursor, func(cursor string) ([]Interrupt, string, error) {
+	return pages(q.Cursor, func(cursor string) (listPage[Interrupt], error) {
 		q.Cursor = cursor
 		page, err := c.Inbox(ctx, q)
-		return page.Items, page.NextCursor, err
+		return listPage[Interrupt](page), err
 	})
 }

@@ -95,19 +95,16 @@ func (c *Client) RemoveAttachment(ctx context.Context, sessionID, attachmentID s
 	return c.change(ctx, op, http.MethodDelete, sessionID, "/attachments/"+name)
 }
 
-// Files goes through the attachments or artifacts of a session, the oldest first.
+// Files goes through the attachments or artifacts of a session, the oldest first. An error
+// is the last turn; a [*DamageError] comes behind all the others.
 func (c *Client) Files(ctx context.Context, sessionID string, kind Kind) iter.Seq2[File, error] {
-	return pages("", func(cursor string) (items []File, next string, err error) {
-		var page struct {
-			Items      []File `json:"items"`
-			NextCursor string `json:"nextCursor"`
-		}
+	return pages("", func(cursor string) (page listPage[File], err error) {
 		op := "list " + string(kind)
 		path, err := sessionPath(op, sessionID, "/"+string(kind))
 		if err == nil {
 			err = c.get(ctx, op, path, listQuery(0, cursor, ""), &page)
 		}
-		return page.Items, page.NextCursor, err
+		return page, err
 	})
 }
 

@@ -73,6 +73,9 @@ type SessionPage struct {
 	Items []Session `json:"items"`
 	// NextCursor reads on; empty on the last page.
 	NextCursor string `json:"nextCursor"`
+	// Damaged names the sessions of the page whose stored data is damaged on the host,
+	// whether or not they are among the items.
+	Damaged []DamagedEntry `json:"damaged"`
 }
 
 // CreateSession creates a session, or returns the one that already has this id: created
@@ -109,12 +112,12 @@ func (c *Client) ListSessions(ctx context.Context, q SessionQuery) (page Session
 }
 
 // Sessions goes through all sessions that a query selects, from its cursor on, a page at a
-// time. An error is the last turn.
+// time. An error is the last turn; a [*DamageError] comes behind all the others.
 func (c *Client) Sessions(ctx context.Context, q SessionQuery) iter.Seq2[Session, error] {
-	return pages(q.Cursor, func(cursor string) ([]Session, string, error) {
+	return pages(q.Cursor, func(cursor string) (listPage[Session], error) {
 		q.Cursor = cursor
 		page, err := c.ListSessions(ctx, q)
-		return page.Items, page.NextCursor, err
+		return listPage[Session](page), err
 	})
 }
 
@@ -171,30 +174,4 @@ func listQuery(limit int, cursor, state string) url.Values {
 		query.Set("state", state)
 	}
 	return query
-}
-
-// pages goes through the items of all pages. A cursor that comes again would go on
-// for ever, so it is an error.
-func pages[T any](cursor string, page func(cursor string) ([]T, string, error)) iter.Seq2[T, error] {
-	return func(yield func(T, error) bool) {
-		for {
-			items, next, err := page(cursor)
-			if err == nil && next == cursor && next != "" {
-				err = invalidAnswer("list", "the cursor of the next page is that of this one")
-			}
-			if err != nil {
-				var none T
-				yield(none, err)
-				return
-			}
-			for _, item := range items {
-				if !yield(item, nil) {
-					return
-				}
-			}
-			if cursor = next; cursor == "" {
-				return
-			}
-		}
-	}
 }

@@ -91,7 +91,8 @@ func testRowOwnership(t *testing.T, engine Engine) {
 func list[R journal.Row](t testing.TB, j journal.Index, l journal.List, name func(R) string) []string {
 	t.Helper()
 	var names []string
-	for row, err := range journal.Each[R](context.Background(), j, l) {
+	damaged := func(d journal.Damage) { t.Errorf("list %+v: %v", l, d.Err()) }
+	for row, err := range journal.Each[R](context.Background(), j, l, damaged) {
 		if err != nil {
 			t.Fatalf("list %+v: %v", l, err)
 		}

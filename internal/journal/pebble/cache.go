@@ -55,7 +55,7 @@ func (j *Journal) PutSnapshot(ctx context.Context, session string, snapshot jour
 // DropSnapshots implements journal.Snapshots.
 func (j *Journal) DropSnapshots(ctx context.Context, session string, below uint64) error {
 	return j.changeCache(ctx, session, 0, func(t *tail) error {
-		return j.current.Load().each(keyOf(tagSnapshot, t.sid), func(key, _ []byte) error {
+		return j.current.Load().each(keyOf(tagSnapshot, t.sid), func(key, _ []byte, _ error) error {
 			if numberAt(key, 9) >= below {
 				return nil
 			}

@@ -3,6 +3,7 @@ package pebble
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/mahati-host/mahati/internal/journal"
@@ -88,10 +89,10 @@ func (j *Journal) rowsOwnedBy(ctx context.Context, s stream) (keys [][]byte, err
 	}
 	defer v.release()
 	for _, tag := range sweptTags {
-		err := v.each([]byte{tag}, func(key, value []byte) error {
+		err := v.each([]byte{tag}, func(key, value []byte, unreadable error) error {
 			row, err := journal.DecodeRow(value)
-			if err != nil || journal.Owner(row) != s.session {
-				return nil // a row that cannot be read is left for verify
+			if unreadable != nil || err != nil || journal.Owner(row) != s.session {
+				return nil // for one that cannot be read see lostOf
 			}
 			// A row goes last: while it is there, it is found again after a crash, and its
 			// side keys lead to something.
@@ -103,6 +104,36 @@ func (j *Journal) rowsOwnedBy(ctx context.Context, s stream) (keys [][]byte, err
 		})
 		if err != nil {
 			return nil, fmt.Errorf("look for rows: %w", err)
+		}
+	}
+	lost, err := v.lostOf(s)
+	if err != nil {
+		return nil, fmt.Errorf("look for damaged rows: %w", err)
+	}
+	return append(keys, lost...), nil
+}
+
+// lostOf finds what lists hold of a session though it leads to no row that can be read, and
+// those rows before it. What no list names is left for verify.
+func (v *view) lostOf(s stream) (keys [][]byte, err error) {
+	for _, l := range []*listing{openInterrupts(), openInterruptsOf(s.sid), timersDue()} {
+		err := v.each(l.lower, func(key, _ []byte, _ error) error {
+			_, err := l.open(v, key, nil)
+			if err == nil {
+				return nil
+			}
+			lost := l.name(v, key)
+			if lost.Session != s.session {
+				return nil
+			}
+			if !errors.Is(err, errMoved) {
+				keys = append(keys, rowKey(lost.Key, s.sid))
+			}
+			keys = append(keys, bytes.Clone(key))
+			return nil
+		})
+		if err != nil {
+			return nil, err
 		}
 	}
 	return keys, nil
@@ -123,7 +154,10 @@ func (j *Journal) removeKeys(ctx context.Context, keys [][]byte) error {
 func (j *Journal) finishDeletions() error {
 	var unfinished []stream
 	v := j.current.Load()
-	err := v.each(keyOf(tagUnfinished), func(key, value []byte) error {
+	err := v.each(keyOf(tagUnfinished), func(key, value []byte, unreadable error) error {
+		if unreadable != nil {
+			return unreadable
+		}
 		unfinished = append(unfinished, stream{string(value), numberAt(key, 1)})
 		return nil
 	})

@@ -7,6 +7,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"strings"
+	"time"
 
 	lsm "github.com/cockroachdb/pebble/v2"
 
@@ -45,8 +47,12 @@ func (j *Journal) Row(ctx context.Context, key journal.Key) (journal.Row, error)
 type listing struct {
 	lower, upper []byte
 	backwards    bool
-	// open gives the row of a key, nil when it is not in the list.
+	// open gives the row that a key leads to. What it cannot give is damaged, and name says
+	// what the key tells of it.
 	open func(v *view, key, value []byte) (journal.Row, error)
+	name func(v *view, key []byte) journal.Damage
+	// wanted, where it is set, says which rows the list has.
+	wanted func(journal.Row) bool
 }
 
 // Rows implements journal.Index. Its cursor is the key of the last row.
@@ -86,6 +92,8 @@ func (l *listing) resume(cursor string) error {
 	return nil
 }
 
+// read gives a page. It goes on behind a row that is damaged; what it cannot go behind is
+// an error.
 func (l *listing) read(ctx context.Context, v *view, page journal.RowPage) (rows journal.Rows, err error) {
 	limit := page.Clamped().Limit
 	it, err := v.iterate(l.lower, l.upper)
@@ -93,33 +101,61 @@ func (l *listing) read(ctx context.Context, v *view, page journal.RowPage) (rows
 		return rows, damaged("", 0, err)
 	}
 	defer func() { err = errors.Join(err, it.Close()) }()
-	var last string
-	for valid := l.first(it); valid; valid = l.next(it) {
-		value, err := it.ValueAndErr()
-		if err != nil {
-			return journal.Rows{}, damaged("", 0, err)
-		}
-		row, err := l.open(v, it.Key(), value)
-		if err != nil {
-			return journal.Rows{}, err
-		}
-		if row == nil {
+	var last []byte
+	for valid := l.first(it); valid; {
+		key := bytes.Clone(it.Key())
+		row, damage := l.entry(v, it)
+		switch full := len(rows.Rows)+len(rows.Damaged) == limit; {
+		case damage == nil && l.wanted != nil && !l.wanted(row):
 			if err := ctx.Err(); err != nil {
 				return journal.Rows{}, err
 			}
+			valid = l.next(it)
 			continue
-		}
-		if len(rows.Rows) == limit {
-			rows.Next = last
+		case full:
+			rows.Next = hex.EncodeToString(last)
 			return rows, nil
+		case damage != nil:
+			rows.Damaged = append(rows.Damaged, *damage)
+			valid = l.behind(it, key)
+		default:
+			rows.Rows = append(rows.Rows, row)
+			valid = l.next(it)
 		}
-		rows.Rows = append(rows.Rows, row)
-		last = hex.EncodeToString(it.Key())
+		last = key
 	}
 	if err := it.Error(); err != nil {
 		return journal.Rows{}, damaged("", 0, err)
 	}
 	return rows, nil
+}
+
+// entry gives the row to which the key leads that the iterator stands on, or says what is
+// wrong with it.
+func (l *listing) entry(v *view, it *lsm.Iterator) (journal.Row, *journal.Damage) {
+	key := it.Key()
+	value, err := it.ValueAndErr()
+	var row journal.Row
+	if err == nil {
+		row, err = l.open(v, key, value)
+	}
+	if err == nil {
+		return row, nil
+	}
+	damage := l.name(v, key)
+	damage.Cause = err
+	if errors.Is(err, errMoved) {
+		damage.Due = time.Time{} // the row tells
+	}
+	return nil, &damage
+}
+
+// behind goes on behind a key, also where the iterator has stopped at its value.
+func (l *listing) behind(it *lsm.Iterator, key []byte) bool {
+	if l.backwards {
+		return it.SeekLT(key)
+	}
+	return it.SeekGE(append(key, 0))
 }
 
 func (l *listing) first(it *lsm.Iterator) bool {
@@ -139,75 +175,120 @@ func (l *listing) next(it *lsm.Iterator) bool {
 func (v *view) listing(list journal.List) (*listing, error) {
 	switch list := list.(type) {
 	case journal.Sessions:
-		l := ownRows([]byte{tagCatalogue})
+		l := ownRows(keyOf(tagCatalogue), journal.KindSession)
 		l.backwards = list.NewestFirst
-		l.open = func(_ *view, _, value []byte) (journal.Row, error) { return openCatalogue(list, value) }
+		l.wanted = func(row journal.Row) bool {
+			session := row.(journal.SessionRow)
+			return cmp.Or(list.State, session.State) == session.State && cmp.Or(list.Workspace, session.Workspace) == session.Workspace
+		}
 		return l, nil
 	case journal.OpenInterrupts:
 		if list.Session == "" {
-			return ledRows([]byte{tagOpen}, openInterrupt(9)), nil
+			return openInterrupts(), nil
 		}
 		s, err := v.stream(list.Session)
-		return ledRows(keyOf(tagOpenOf, s.sid), openInterrupt(17)), err
+		return openInterruptsOf(s.sid), err
 	case journal.OpenWork:
-		return ownRows([]byte{tagOpenWork}), nil
+		return ownRows(keyOf(tagOpenWork), journal.KindOpenWork), nil
 	case journal.TimersDue:
-		l := ledRows([]byte{tagDue}, openTimer)
+		l := timersDue()
 		l.upper = after(keyOf(tagDue, dueNumber(list.Until)))
 		return l, nil
 	case journal.Leases:
-		return ownRows([]byte{tagLease}), nil
+		return ownRows(keyOf(tagLease), journal.KindLease), nil
 	case journal.Tokens:
-		return ownRows(append(textKey(tagToken, list.Executor), 0)), nil
+		return ownRows(append(textKey(tagToken, list.Executor), 0), journal.KindToken), nil
 	case journal.Agents:
-		return ownRows([]byte{tagAgent}), nil
+		return ownRows(keyOf(tagAgent), journal.KindAgent), nil
 	case journal.Materials:
 		if list == (journal.Materials{}) {
-			return ownRows([]byte{tagMaterial}), nil
+			return ownRows(keyOf(tagMaterial), journal.KindMaterial), nil
 		}
 		s, err := v.stream(list.Session)
-		return ownRows(append(append(keyOf(tagMaterial, s.sid), list.Space...), 0)), err
+		return ownRows(append(append(keyOf(tagMaterial, s.sid), list.Space...), 0), journal.KindMaterial), err
 	default:
 		return nil, fmt.Errorf("%w: list %T", journal.ErrInvalid, list)
 	}
 }
 
-// ownRows lists the rows that stand under a prefix.
-func ownRows(prefix []byte) *listing {
-	return ledRows(prefix, func(_ *view, key, value []byte) (journal.Row, error) {
-		row, err := journal.DecodeRow(value)
-		if err != nil {
-			return nil, damaged("", 0, fmt.Errorf("row at %x: %w", key, err))
-		}
-		return row, nil
-	})
+// ownRows lists the rows of a kind, which stand under the keys with a prefix.
+func ownRows(prefix []byte, kind journal.Kind) *listing {
+	name := func(v *view, key []byte) journal.Damage { return v.nameOwn(key, kind) }
+	return &listing{lower: prefix, upper: after(prefix), open: openOwn, name: name}
 }
 
-// ledRows lists rows to which the keys under a prefix lead.
-func ledRows(prefix []byte, open func(*view, []byte, []byte) (journal.Row, error)) *listing {
-	return &listing{lower: prefix, upper: after(prefix), open: open}
-}
-
-func openCatalogue(list journal.Sessions, value []byte) (journal.Row, error) {
+// openOwn opens a row that stands where it is listed, and must be the one of that place.
+func openOwn(v *view, key, value []byte) (journal.Row, error) {
 	row, err := journal.DecodeRow(value)
 	if err != nil {
-		return nil, damaged("", 0, fmt.Errorf("catalogue: %w", err))
+		return nil, err
 	}
-	session, ok := row.(journal.SessionRow)
-	if !ok || cmp.Or(list.State, session.State) != session.State || cmp.Or(list.Workspace, session.Workspace) != session.Workspace {
-		return nil, nil
+	var s stream
+	if session := row.Key().Session; session != "" {
+		if s, err = v.stream(session); err != nil {
+			return nil, err
+		}
 	}
-	return session, nil
+	if !bytes.Equal(key, rowKey(row.Key(), s.sid)) {
+		return nil, fmt.Errorf("%s stands here", row.Key())
+	}
+	return row, nil
 }
 
-// openInterrupt opens the interrupt whose id stands in a key at a place.
-func openInterrupt(at int) func(*view, []byte, []byte) (journal.Row, error) {
-	return func(v *view, key, _ []byte) (journal.Row, error) {
-		return v.led(key, journal.InterruptKey(string(key[at:])), 0)
+// nameOwn says which row stands under a key, of the kinds that keys tell of.
+func (v *view) nameOwn(key []byte, kind journal.Kind) journal.Damage {
+	switch kind {
+	case journal.KindSession, journal.KindOpenWork:
+		session, _ := v.sessionOf(numberAt(key, 1))
+		return journal.Damage{Session: session, Key: journal.Key{Kind: kind, Session: session}}
+	case journal.KindTimer:
+		session, _ := v.sessionOf(numberAt(key, 1))
+		return journal.Damage{Session: session, Key: journal.TimerKey(session, textAt(key, 9))}
+	case journal.KindMaterial:
+		session, _ := v.sessionOf(numberAt(key, 1))
+		space, id, _ := strings.Cut(textAt(key, 9), "\x00")
+		return journal.Damage{Session: session, Key: journal.MaterialKey(session, space, id)}
+	case journal.KindCommand:
+		session, _ := v.sessionOf(numberAt(key, 1))
+		return journal.Damage{Session: session, Key: journal.Key{Kind: kind, Session: session}}
+	case journal.KindToken, journal.KindAlias:
+		space, id, _ := strings.Cut(textAt(key, 1), "\x00")
+		return journal.Damage{Key: journal.Key{Kind: kind, Space: space, ID: id}}
+	default:
+		return journal.Damage{Key: journal.Key{Kind: kind, ID: textAt(key, 1)}}
 	}
 }
 
-func openTimer(v *view, key, _ []byte) (journal.Row, error) {
+// The lists of rows to which side keys lead.
+
+func openInterrupts() *listing { return ledRows(keyOf(tagOpen), openOpen, nameOpen) }
+
+func openInterruptsOf(sid uint64) *listing {
+	return ledRows(keyOf(tagOpenOf, sid), openOpenOf, nameOpenOf)
+}
+
+func timersDue() *listing { return ledRows(keyOf(tagDue), openDue, nameDue) }
+
+func ledRows(prefix []byte, open func(*view, []byte, []byte) (journal.Row, error), name func(*view, []byte) journal.Damage) *listing {
+	return &listing{lower: prefix, upper: after(prefix), open: open, name: name}
+}
+
+func openOpen(v *view, key, _ []byte) (journal.Row, error) {
+	return v.led(key, journal.InterruptKey(textAt(key, 9)), 0)
+}
+
+func openOpenOf(v *view, key, _ []byte) (journal.Row, error) {
+	row, err := v.led(key, journal.InterruptKey(textAt(key, 17)), numberAt(key, 1))
+	if err != nil {
+		return nil, err
+	}
+	if session, err := v.sessionOf(numberAt(key, 1)); err != nil || session != journal.Owner(row) {
+		return nil, errMoved
+	}
+	return row, nil
+}
+
+func openDue(v *view, key, _ []byte) (journal.Row, error) {
 	sid, session := numberAt(key, 9), ""
 	if sid != 0 {
 		var err error
@@ -215,17 +296,81 @@ func openTimer(v *view, key, _ []byte) (journal.Row, error) {
 			return nil, err
 		}
 	}
-	return v.led(key, journal.TimerKey(session, string(key[17:])), sid)
+	return v.led(key, journal.TimerKey(session, textAt(key, 17)), sid)
 }
 
-// led opens a row that a side key leads to, which therefore must be there.
+// errMoved says that a row does not belong where a side key lists it.
+var errMoved = errors.New("has left this place of the list")
+
+// led opens a row that a side key of a session leads to: it must be there, and have that
+// side key.
 func (v *view) led(from []byte, key journal.Key, sid uint64) (journal.Row, error) {
 	row, err := v.row(key, sid)
-	if err == nil && row == nil {
-		err = errors.New("is missing")
+	switch {
+	case err != nil:
+		return nil, err
+	case row == nil:
+		return nil, errors.New("is missing")
 	}
-	if err != nil {
-		return nil, damaged(key.Session, 0, fmt.Errorf("%s, from %x: %w", key, from, err))
+	for _, side := range sideKeys(row, sid) {
+		if bytes.Equal(side.key, from) {
+			return row, nil
+		}
 	}
-	return row, nil
+	return nil, errMoved
 }
+
+// nameOpen says which interrupt a key lists. The fact at its offset tells of whom it is.
+func nameOpen(v *view, key []byte) journal.Damage {
+	s, _ := v.factAt(numberAt(key, 1))
+	return journal.Damage{Session: s.session, Key: journal.InterruptKey(textAt(key, 9))}
+}
+
+// nameOpenOf says which interrupt a key of its session lists.
+func nameOpenOf(v *view, key []byte) journal.Damage {
+	session, _ := v.sessionOf(numberAt(key, 1))
+	return journal.Damage{Session: session, Key: journal.InterruptKey(textAt(key, 17))}
+}
+
+// nameDue says which timer is due when. That of a session which cannot be told is nobody's.
+func nameDue(v *view, key []byte) journal.Damage {
+	sid := numberAt(key, 9)
+	session, err := v.sessionOf(sid)
+	d := journal.Damage{Session: session, Key: journal.TimerKey(session, textAt(key, 17))}
+	if err == nil || sid == 0 {
+		d.Due = dueTime(numberAt(key, 1))
+	}
+	return d
+}
+
+// factAt finds whose the fact at a host offset is, and its sequence. It gives nothing of
+// one that cannot be found.
+func (v *view) factAt(offset uint64) (s stream, sequence uint64) {
+	it, err := v.iterate(keyOf(tagGroup), keyOf(tagGroup, offset+1))
+	if err != nil {
+		return stream{}, 0
+	}
+	defer func() { _ = it.Close() }()
+	if !it.Last() {
+		return stream{}, 0
+	}
+	g, err := readGroup(it)
+	if err != nil {
+		return stream{}, 0
+	}
+	at := g.firstOffset
+	for _, e := range g.entries {
+		if offset < at+e.facts {
+			session, err := v.sessionOf(e.sid)
+			if err != nil {
+				return stream{}, 0
+			}
+			return stream{session, e.sid}, e.firstSequence + offset - at
+		}
+		at += e.facts
+	}
+	return stream{}, 0
+}
+
+// textAt is the text in a key from a place on.
+func textAt(key []byte, at int) string { return string(key[min(at, len(key)):]) }

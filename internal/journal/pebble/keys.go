@@ -155,3 +155,6 @@ func dueKey(due time.Time, sid uint64, id string) []byte {
 }
 
 func dueNumber(due time.Time) uint64 { return uint64(due.UnixMicro()) ^ 1<<63 }
+
+// dueTime is the time of a due number.
+func dueTime(n uint64) time.Time { return time.UnixMicro(int64(n ^ 1<<63)).UTC() }

@@ -1,7 +1,9 @@
 package pebble
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/mahati-host/mahati/internal/journal"
 )
@@ -108,12 +110,47 @@ func (j *Journal) sidOf(p *plan, session string) (uint64, error) {
 	return t.sid, nil
 }
 
-// plannedRow is a row as the batch so far leaves it.
+// plannedRow is a row as the batch so far leaves it. A batch may write over a row that
+// cannot be read, and makes it whole by that: see lostRow.
 func (j *Journal) plannedRow(p *plan, key journal.Key) (journal.Row, error) {
 	if row, planned := p.rows[key]; planned {
 		return row, nil
 	}
-	return j.rowAt(key)
+	row, err := j.rowAt(key)
+	if errors.Is(err, journal.ErrDamaged) && (key.Kind == journal.KindInterrupt || key.Kind == journal.KindTimer) {
+		return j.current.Load().lostRow(key)
+	}
+	return row, err
+}
+
+// lostRow is what the lists tell of an interrupt or timer whose row cannot be read: all
+// but its value. It is nil where they have none.
+func (v *view) lostRow(key journal.Key) (lost journal.Row, err error) {
+	find := func(l *listing, row func(journal.Damage, []byte) journal.Row) error {
+		return v.each(l.lower, func(at, _ []byte, _ error) error {
+			if lost == nil && strings.HasSuffix(string(at), key.ID) { // else it costs too much to name each
+				if d := l.name(v, at); d.Key == key {
+					lost = row(d, at)
+				}
+			}
+			return nil
+		})
+	}
+	if key.Kind == journal.KindTimer {
+		err = find(timersDue(), func(d journal.Damage, _ []byte) journal.Row {
+			return journal.TimerRow{Session: key.Session, ID: key.ID, Due: d.Due}
+		})
+	} else {
+		err = find(openInterrupts(), func(_ journal.Damage, at []byte) journal.Row {
+			offset := numberAt(at, 1)
+			s, sequence := v.factAt(offset)
+			return journal.InterruptRow{ID: key.ID, Session: s.session, Sequence: sequence, Open: true, Offset: offset}
+		})
+	}
+	if err != nil {
+		return nil, damaged(key.Session, 0, fmt.Errorf("look for %s: %w", key, err))
+	}
+	return lost, nil
 }
 
 // rowAt is a row as the group so far leaves it.
@@ -132,5 +169,9 @@ func (j *Journal) rowAt(key journal.Key) (journal.Row, error) {
 		}
 		sid = t.sid
 	}
-	return j.current.Load().row(key, sid)
+	row, err := j.current.Load().row(key, sid)
+	if err != nil {
+		return nil, damaged(key.Session, 0, fmt.Errorf("%s: %w", key, err))
+	}
+	return row, nil
 }

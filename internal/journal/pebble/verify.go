@@ -52,10 +52,14 @@ func (c *check) found(code journal.ProblemCode, session string, sequence uint64,
 	c.Problem(journal.Problem{Code: code, Session: session, Sequence: sequence, Detail: fmt.Sprintf(format, args...)})
 }
 
-// each visits a prefix; what cannot be read is reported and ends the visit.
+// each visits a prefix; what cannot be read is reported.
 func (c *check) each(prefix []byte, visit func(key, value []byte)) error {
-	err := c.view.each(prefix, func(key, value []byte) error {
-		visit(key, value)
+	err := c.view.each(prefix, func(key, value []byte, unreadable error) error {
+		if unreadable != nil {
+			c.found(journal.ProblemDamaged, c.sessionOfKey(key), 0, "value at %q: %v", key, unreadable)
+		} else {
+			visit(key, value)
+		}
 		return c.ctx.Err()
 	})
 	if c.ctx.Err() != nil {

@@ -2,6 +2,7 @@ package pebble
 
 import (
 	"bytes"
+	"fmt"
 
 	"github.com/mahati-host/mahati/internal/journal"
 )
@@ -13,7 +14,8 @@ func (c *check) rows() error {
 		err := c.each([]byte{rowTags[kind]}, func(key, value []byte) {
 			row, err := journal.DecodeRow(value)
 			if err != nil {
-				c.found(journal.ProblemRow, "", 0, "%s at %q: %v", kind, key, err)
+				at := c.view.nameOwn(key, kind)
+				c.Problem(journal.Problem{Code: journal.ProblemRow, Session: at.Session, Row: at.Key.String(), Detail: err.Error()})
 				return
 			}
 			c.place(row, key)
@@ -35,6 +37,9 @@ func (c *check) place(row journal.Row, key []byte) {
 	}
 	if !bytes.Equal(key, rowKey(row.Key(), c.sidOf(row.Key().Session))) {
 		report(journal.ProblemRow, "stands under another key")
+		if at := c.view.nameOwn(key, row.Key().Kind); at.Session != journal.Owner(row) {
+			c.Problem(journal.Problem{Code: journal.ProblemRow, Session: at.Session, Row: at.Key.String(), Detail: row.Key().String() + " stands here"})
+		}
 		return
 	}
 	for _, side := range sideKeys(row, c.sidOf(journal.Owner(row))) {
@@ -55,26 +60,35 @@ func (c *check) sidOf(session string) uint64 {
 
 // sides checks that every key of a list leads to a row that has it.
 func (c *check) sides() error {
-	opens := map[byte]func(*view, []byte, []byte) (journal.Row, error){
-		tagOpen: openInterrupt(9), tagOpenOf: openInterrupt(17), tagDue: openTimer,
-	}
-	for tag, open := range opens {
-		err := c.each([]byte{tag}, func(key, value []byte) {
-			row, err := open(c.view, key, value)
-			if err != nil {
-				c.found(journal.ProblemDangling, "", 0, "%v", err)
-				return
+	for _, l := range []*listing{openInterrupts(), {lower: keyOf(tagOpenOf), open: openOpenOf, name: nameOpenOf}, timersDue()} {
+		err := c.each(l.lower, func(key, value []byte) {
+			if _, err := l.open(c.view, key, value); err != nil {
+				at := l.name(c.view, key)
+				c.Problem(journal.Problem{
+					Code: journal.ProblemDangling, Session: at.Session, Row: at.Key.String(), Detail: fmt.Sprintf("from %q: %v", key, err),
+				})
 			}
-			for _, side := range sideKeys(row, c.sidOf(journal.Owner(row))) {
-				if bytes.Equal(side.key, key) {
-					return
-				}
-			}
-			c.found(journal.ProblemDangling, journal.Owner(row), 0, "%s has left the list of %q", row.Key(), key)
 		})
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// sessionOfKey is the session whose sid or name a key holds, "" for a key of no session.
+func (c *check) sessionOfKey(key []byte) string {
+	for kind, tag := range rowTags {
+		if key[0] == tag {
+			return c.view.nameOwn(key, kind).Session
+		}
+	}
+	switch key[0] {
+	case tagSession:
+		return textAt(key, 1)
+	case tagSid, tagMark, tagCurrent, tagOpenOf, tagSnapshot:
+		session, _ := c.view.sessionOf(numberAt(key, 1))
+		return session
+	}
+	return ""
 }

@@ -66,20 +66,23 @@ func (v *view) iterate(lower, upper []byte) (*lsm.Iterator, error) {
 	return v.snapshot.NewIter(&lsm.IterOptions{LowerBound: lower, UpperBound: upper})
 }
 
-// each calls visit with the keys and values of a prefix, which are good until
-// it returns.
-func (v *view) each(prefix []byte, visit func(key, value []byte) error) error {
+// each calls visit with the keys and values of a prefix, which are good until it returns.
+// A value that cannot be read comes as an error, and those behind it follow.
+func (v *view) each(prefix []byte, visit func(key, value []byte, unreadable error) error) error {
 	it, err := v.iterate(prefix, after(prefix))
 	if err != nil {
 		return err
 	}
-	for valid := it.First(); valid; valid = it.Next() {
-		value, err := it.ValueAndErr()
-		if err == nil {
-			err = visit(it.Key(), value)
-		}
-		if err != nil {
+	for valid := it.First(); valid; {
+		key := it.Key()
+		value, unreadable := it.ValueAndErr()
+		if err := visit(key, value, unreadable); err != nil {
 			return errors.Join(err, it.Close())
+		}
+		if unreadable == nil {
+			valid = it.Next()
+		} else { // which ended the iteration
+			valid = it.SeekGE(append(bytes.Clone(key), 0))
 		}
 	}
 	return errors.Join(it.Error(), it.Close())

@@ -25,7 +25,7 @@ func (b *Binding) inbox(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	open, next, err := b.host.Inbox(r.Context(), r.principal(), session, place, n)
+	open, lost, next, err := b.host.Inbox(r.Context(), r.principal(), session, place, n)
 	if err != nil {
 		return err
 	}
@@ -33,7 +33,7 @@ func (b *Binding) inbox(w http.ResponseWriter, r *request) error {
 	for _, a := range open {
 		items = append(items, askedOf(a))
 	}
-	return write(w, http.StatusOK, page(items, b.host.Seal(next, scope...)))
+	return write(w, http.StatusOK, page(items, lost, b.host.Seal(next, scope...)))
 }
 
 // asked is one open interrupt.

@@ -177,7 +177,7 @@ func (b *Binding) materials(kind string) handler {
 		if err != nil {
 			return err
 		}
-		found, next, err := v.Materials(r.Context(), kind, place, n)
+		found, lost, next, err := v.Materials(r.Context(), kind, place, n)
 		if err != nil {
 			return err
 		}
@@ -185,7 +185,7 @@ func (b *Binding) materials(kind string) handler {
 		for _, m := range found {
 			items = append(items, shownMaterial(kind, m))
 		}
-		return write(w, http.StatusOK, page(items, b.host.Seal(next, scope...)))
+		return write(w, http.StatusOK, page(items, lost, b.host.Seal(next, scope...)))
 	}
 }
 

@@ -189,7 +189,7 @@ func (b *Binding) list(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	found, next, err := b.host.Sessions(r.Context(), r.principal(), host.Filter{
+	found, lost, next, err := b.host.Sessions(r.Context(), r.principal(), host.Filter{
 		State: state, Workspace: workspace, Cursor: place, Limit: n,
 	})
 	if err != nil {
@@ -199,7 +199,7 @@ func (b *Binding) list(w http.ResponseWriter, r *request) error {
 	for _, s := range found {
 		items = append(items, summaryOf(s))
 	}
-	return write(w, http.StatusOK, page(items, b.host.Seal(next, scope...)))
+	return write(w, http.StatusOK, page(items, lost, b.host.Seal(next, scope...)))
 }
 
 // checkState demands a state that sessions have, or none.
@@ -211,13 +211,29 @@ func checkState(state string) error {
 	return bad("bad_request", "state must be idle, running, waiting or archived")
 }
 
-// page is one page of a list; nextCursor is there when more is.
-func page[T any](items []T, next string) map[string]any {
+// page is one page of a list; nextCursor is there when more is, and damaged when there
+// is something in it whose stored data is.
+func page[T any](items []T, lost []host.Lost, next string) map[string]any {
 	p := map[string]any{"items": items}
 	if next != "" {
 		p["nextCursor"] = next
 	}
+	if len(lost) > 0 {
+		list := make([]damaged, len(lost))
+		for i, l := range lost {
+			list[i] = damaged(l)
+		}
+		p["damaged"] = list
+	}
 	return p
+}
+
+// damaged names an entry of a list whose stored data is damaged.
+type damaged struct {
+	SessionID    string `json:"sessionId,omitzero"`
+	InterruptID  string `json:"interruptId,omitzero"`
+	AttachmentID string `json:"attachmentId,omitzero"`
+	ArtifactID   string `json:"artifactId,omitzero"`
 }
 
 func (b *Binding) archive(w http.ResponseWriter, r *request) error {
