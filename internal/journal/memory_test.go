@@ -16,5 +16,6 @@ func TestMemory(t *testing.T) {
 		New: func(testing.TB) journaltest.Open {
 			return func(options journal.Options) (journal.Journal, error) { return journal.NewMemory(options) }
 		},
+		Damage: func(_ testing.TB, j journal.Journal, rows ...journal.Key) { j.(*journal.Memory).Damage(rows...) },
 	})
 }

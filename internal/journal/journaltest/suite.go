@@ -18,6 +18,9 @@ type Engine struct {
 	New func(t testing.TB) Open
 	// Reopens says that a store can be closed and opened again.
 	Reopens bool
+	// Damage makes stored rows unreadable, which an engine may show from its next commit
+	// on.
+	Damage func(t testing.TB, j journal.Journal, rows ...journal.Key)
 }
 
 // Open opens a store, the same one each time.
@@ -66,6 +69,11 @@ func Run(t *testing.T, engine Engine) {
 		{"lists", testLists},
 		{"timers", testTimers},
 		{"interrupts", testInterrupts},
+		{"damaged rows", testDamagedRows},
+		{"damaged rows, told", testDamagedEach},
+		{"damaged rows, written", testDamagedRowsAreWritten},
+		{"damaged rows, found", testDamagedRowsAreFound},
+		{"damaged rows, deleted", testDamagedRowsAreDeleted},
 		{"snapshots", testSnapshots},
 		{"delete", testDelete},
 		{"space", testSpace},

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"math"
+	"math/rand"
 	"os"
 	"path/filepath"
 	"slices"
@@ -356,7 +358,7 @@ func TestDamagedFiles(t *testing.T) {
 	}
 }
 
-// flipBlobs flips one byte near the start of every blob file.
+// flipBlobs flips a byte near the start of every blob file, and one in its midst.
 func flipBlobs(t *testing.T, dir string) {
 	t.Helper()
 	flipped := 0
@@ -369,10 +371,270 @@ func flipBlobs(t *testing.T, dir string) {
 			return err
 		}
 		content[100] ^= 0xff
+		content[len(content)/2] ^= 0xff
 		flipped++
 		return os.WriteFile(path, content, fileMode)
 	})
 	if err != nil || flipped == 0 {
 		t.Fatalf("%d blob files changed, %v; want one at least", flipped, err)
 	}
+}
+
+// fillLists gives sessions a, b and c, of sids 1 to 3, a row in each list.
+func fillLists(t *testing.T, files vfs.FS, value []byte) {
+	t.Helper()
+	j := openTest(t, files, journal.Options{})
+	for _, session := range []string{"a", "b", "c"} {
+		s := journaltest.NewStory(session)
+		batch := s.Batch(s.Facts(1)...)
+		for _, row := range []journal.Row{
+			journal.SessionRow{Session: session, Value: value},
+			journal.OpenWorkRow{Session: session, Value: value},
+			journal.InterruptRow{ID: "i" + session, Session: session, Sequence: 1, Open: true, Value: value},
+			journal.TimerRow{ID: "t", Session: session, Due: journaltest.Start, Value: value},
+			journal.LeaseRow{Executor: "e" + session, Value: value},
+			journal.TokenRow{Executor: "e", ID: "t" + session, Session: session, Value: value},
+			journal.AgentRow{ID: "a" + session, Value: value},
+			journal.MaterialRow{Session: session, Space: "m", ID: "m" + session, Value: value},
+		} {
+			batch.Changes = append(batch.Changes, journal.Put{Row: row})
+		}
+		if _, err := j.Append(context.Background(), batch); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// rowsOf are the keys of b's rows in the lists, with those of c.
+func rowsOf(list journal.List) (b, c []byte) {
+	named := func(tag byte, name string) []byte { return textKey(tag, name) }
+	switch list.(type) {
+	case journal.Sessions:
+		return keyOf(tagCatalogue, 2), keyOf(tagCatalogue, 3)
+	case journal.OpenWork:
+		return keyOf(tagOpenWork, 2), keyOf(tagOpenWork, 3)
+	case journal.OpenInterrupts:
+		return named(tagInterrupt, "ib"), named(tagInterrupt, "ic")
+	case journal.TimersDue:
+		return append(keyOf(tagTimer, 2), "t"...), append(keyOf(tagTimer, 3), "t"...)
+	case journal.Leases:
+		return named(tagLease, "eb"), named(tagLease, "ec")
+	case journal.Tokens:
+		return named(tagToken, "e\x00tb"), named(tagToken, "e\x00tc")
+	case journal.Agents:
+		return named(tagAgent, "ab"), named(tagAgent, "ac")
+	default:
+		return append(keyOf(tagMaterial, 2), "m\x00mb"...), append(keyOf(tagMaterial, 3), "m\x00mc"...)
+	}
+}
+
+var everyList = []journal.List{
+	journal.Sessions{}, journal.OpenWork{}, journal.OpenInterrupts{}, journal.OpenInterrupts{Session: "b"},
+	journal.TimersDue{Until: journaltest.Start}, journal.Leases{}, journal.Tokens{Executor: "e"}, journal.Agents{}, journal.Materials{},
+}
+
+// checkList reads a list a row at a time and expects b's alone to be damaged.
+func checkList(t *testing.T, j *Journal, list journal.List) []journal.Damage {
+	t.Helper()
+	var rows []string
+	var damaged []journal.Damage
+	page := journal.RowPage{Limit: 1}
+	for range 10 {
+		got, err := j.Rows(context.Background(), list, page)
+		if err != nil {
+			t.Fatalf("%T: %v", list, err)
+		}
+		for _, row := range got.Rows {
+			rows = append(rows, row.Key().String())
+		}
+		damaged = append(damaged, got.Damaged...)
+		if page.Cursor = got.Next; page.Cursor == "" {
+			break
+		}
+	}
+	want := 2
+	if list == (journal.OpenInterrupts{Session: "b"}) {
+		want = 0
+	}
+	if len(rows) != want || len(damaged) != 1 || page.Cursor != "" {
+		t.Errorf("%T: got %v, damaged %+v; want %d rows, and that of b damaged", list, rows, damaged, want)
+	}
+	for _, d := range damaged {
+		switch d.Key.Kind {
+		case journal.KindLease, journal.KindToken, journal.KindAgent:
+		default:
+			if d.Session != "b" {
+				t.Errorf("%T: got %+v, want b damaged", list, d)
+			}
+		}
+		if !strings.Contains(d.Key.String(), "b") {
+			t.Errorf("%T: got %s, want the row of b", list, d.Key)
+		}
+	}
+	return damaged
+}
+
+func TestDamagedRowCostsNoOther(t *testing.T) {
+	tests := map[string]func(t *testing.T, db *lsm.DB, b, c []byte){
+		"no row":              func(t *testing.T, db *lsm.DB, b, _ []byte) { set(t, db, b, []byte("\xffgarbage")) },
+		"empty":               func(t *testing.T, db *lsm.DB, b, _ []byte) { set(t, db, b, []byte{}) },
+		"cut short":           func(t *testing.T, db *lsm.DB, b, _ []byte) { v := get(t, db, b); set(t, db, b, v[:2]) },
+		"another's":           func(t *testing.T, db *lsm.DB, b, c []byte) { set(t, db, b, get(t, db, c)) },
+		"of another kind":     func(t *testing.T, db *lsm.DB, b, _ []byte) { set(t, db, b, journal.EncodeRow(journal.RunRow{ID: "r"})) },
+		"no key in its place": func(t *testing.T, db *lsm.DB, b, _ []byte) { set(t, db, b, journal.EncodeRow(journal.RunRow{})) },
+	}
+	for name, damage := range tests {
+		for _, list := range everyList {
+			t.Run(fmt.Sprintf("%s/%T", name, list), func(t *testing.T) {
+				files := vfs.NewMem()
+				fillLists(t, files, nil)
+				b, c := rowsOf(list)
+				tamper(t, files, func(db *lsm.DB) { damage(t, db, b, c) })
+				j := openTest(t, files, journal.Options{})
+				damaged := checkList(t, j, list)
+				report, err := j.Verify(context.Background(), journal.VerifyOptions{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, d := range damaged {
+					found := slices.ContainsFunc(report.Problems, func(p journal.Problem) bool {
+						return p.Session == d.Session && p.Row == d.Key.String()
+					})
+					if !found {
+						t.Errorf("verify: got %+v, want %s of %q", report.Problems, d.Key, d.Session)
+					}
+				}
+			})
+		}
+	}
+}
+
+// A key of a list that leads nowhere, or where it should not, costs no other either.
+func TestDamagedSideKeyCostsNoOther(t *testing.T) {
+	due := func(at uint64, sid uint64) []byte {
+		return append(keyOf(tagDue, dueNumber(journaltest.Start)-at, sid), "t"...)
+	}
+	tests := map[string]struct {
+		list   journal.List
+		change func(t *testing.T, db *lsm.DB)
+		// session and due are what the damage must tell.
+		session string
+		due     bool
+	}{
+		"open, of no row": {journal.OpenInterrupts{}, func(t *testing.T, db *lsm.DB) {
+			set(t, db, append(keyOf(tagOpen, 2), "gone"...), []byte{})
+		}, "b", false},
+		"open, of a row that is closed": {journal.OpenInterrupts{}, func(t *testing.T, db *lsm.DB) {
+			closed := journal.InterruptRow{ID: "x", Session: "b", Sequence: 1, Offset: 2}
+			set(t, db, textKey(tagInterrupt, "x"), journal.EncodeRow(closed))
+			set(t, db, append(keyOf(tagOpen, 2), "x"...), []byte{})
+		}, "b", false},
+		"open, at an offset of nobody": {journal.OpenInterrupts{}, func(t *testing.T, db *lsm.DB) {
+			set(t, db, append(keyOf(tagOpen, 99), "ib"...), []byte{})
+		}, "", false},
+		"open, cut short": {journal.OpenInterrupts{}, func(t *testing.T, db *lsm.DB) { set(t, db, []byte("Px"), []byte{}) }, "", false},
+		"open of a session, of another's": {journal.OpenInterrupts{Session: "b"}, func(t *testing.T, db *lsm.DB) {
+			set(t, db, append(keyOf(tagOpenOf, 2, 1), "ia"...), []byte{})
+		}, "b", false},
+		"due, of no row": {journal.TimersDue{Until: journaltest.Start}, func(t *testing.T, db *lsm.DB) {
+			set(t, db, append(keyOf(tagDue, dueNumber(journaltest.Start), 2), "gone"...), []byte{})
+		}, "b", true},
+		"due, at another time": {journal.TimersDue{Until: journaltest.Start}, func(t *testing.T, db *lsm.DB) {
+			set(t, db, due(5, 2), []byte{})
+		}, "b", false},
+		"due, of no session": {journal.TimersDue{Until: journaltest.Start}, func(t *testing.T, db *lsm.DB) {
+			set(t, db, due(0, 77), []byte{})
+		}, "", false},
+		"due, cut short": {journal.TimersDue{Until: journaltest.Start}, func(t *testing.T, db *lsm.DB) { set(t, db, []byte("t\x01"), []byte{}) }, "", true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			files := vfs.NewMem()
+			fillLists(t, files, nil)
+			tamper(t, files, func(db *lsm.DB) { test.change(t, db) })
+			j := openTest(t, files, journal.Options{})
+			rows, err := j.Rows(context.Background(), test.list, journal.RowPage{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := 3
+			if test.list == (journal.OpenInterrupts{Session: "b"}) {
+				want = 1
+			}
+			if len(rows.Rows) != want || len(rows.Damaged) != 1 {
+				t.Fatalf("got %+v, want %d rows and one damaged", rows, want)
+			}
+			if d := rows.Damaged[0]; d.Session != test.session || d.Due.IsZero() == test.due {
+				t.Errorf("got %+v, want session %q, due %t", d, test.session, test.due)
+			}
+			report, err := j.Verify(context.Background(), journal.VerifyOptions{})
+			if err != nil || !slices.ContainsFunc(report.Problems, func(p journal.Problem) bool {
+				return p.Code == journal.ProblemDangling && p.Session == test.session
+			}) {
+				t.Errorf("verify: %v, %+v; want the key found, of session %q", err, report.Problems, test.session)
+			}
+		})
+	}
+}
+
+// Values that stand apart from their keys may be lost with a file. Of those that are, the
+// lists and verify tell; the keys are all there.
+func TestDamagedFilesCostNoList(t *testing.T) {
+	dir := t.TempDir()
+	options := Options{Options: journal.Options{Free: func() (uint64, error) { return math.MaxUint64, nil }}}
+	j, err := Open(dir, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const sessions = 30
+	random := rand.New(rand.NewSource(1))
+	large := func() []byte { b := make([]byte, 3_000); _, _ = random.Read(b); return b }
+	for i := range sessions {
+		s := journaltest.NewStory(fmt.Sprintf("s%02d", i))
+		batch := s.Batch(s.Facts(1)...)
+		batch.Changes = []journal.Change{
+			journal.Put{Row: journal.SessionRow{Session: s.Session, Value: large()}},
+			journal.Put{Row: journal.OpenWorkRow{Session: s.Session, Value: large()}},
+			journal.Put{Row: journal.InterruptRow{ID: "i" + s.Session, Session: s.Session, Sequence: 1, Open: true, Value: large()}},
+		}
+		if _, err := j.Append(context.Background(), batch); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	flipBlobs(t, dir)
+	if j, err = Open(dir, options); err != nil {
+		t.Fatalf("open: %v", err)
+	}
+	defer func() { _ = j.Close() }()
+	report, err := j.Verify(context.Background(), journal.VerifyOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lost := 0
+	for _, list := range []journal.List{journal.OpenWork{}, journal.OpenInterrupts{}, journal.Sessions{NewestFirst: true}} {
+		rows, err := j.Rows(context.Background(), list, journal.RowPage{})
+		if n := len(rows.Rows) + len(rows.Damaged); err != nil || n != sessions || len(rows.Rows) == 0 {
+			t.Fatalf("%T: got %d rows, %d damaged, %v; want %d in all, and not all damaged", list, len(rows.Rows), len(rows.Damaged), err, sessions)
+		}
+		lost += len(rows.Damaged)
+		for _, d := range rows.Damaged {
+			if d.Session == "" || !found(report, d) {
+				t.Errorf("%T: got %+v; want the session named, by verify too", list, d)
+			}
+		}
+	}
+	if lost == 0 {
+		t.Error("nothing is damaged: the test damages nothing")
+	}
+}
+
+// found reports whether verify names the session of a damaged row.
+func found(report journal.Report, d journal.Damage) bool {
+	return slices.ContainsFunc(report.Problems, func(p journal.Problem) bool { return p.Session == d.Session })
 }

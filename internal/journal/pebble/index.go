@@ -101,28 +101,25 @@ func (l *listing) read(ctx context.Context, v *view, page journal.RowPage) (rows
 		return rows, damaged("", 0, err)
 	}
 	defer func() { err = errors.Join(err, it.Close()) }()
-	var last []byte
-	for valid := l.first(it); valid; {
-		key := bytes.Clone(it.Key())
+	var last string
+	for valid := l.first(it); valid; valid = l.next(it) {
 		row, damage := l.entry(v, it)
-		switch full := len(rows.Rows)+len(rows.Damaged) == limit; {
-		case damage == nil && l.wanted != nil && !l.wanted(row):
+		if damage == nil && l.wanted != nil && !l.wanted(row) {
 			if err := ctx.Err(); err != nil {
 				return journal.Rows{}, err
 			}
-			valid = l.next(it)
 			continue
-		case full:
-			rows.Next = hex.EncodeToString(last)
-			return rows, nil
-		case damage != nil:
-			rows.Damaged = append(rows.Damaged, *damage)
-			valid = l.behind(it, key)
-		default:
-			rows.Rows = append(rows.Rows, row)
-			valid = l.next(it)
 		}
-		last = key
+		if len(rows.Rows)+len(rows.Damaged) == limit {
+			rows.Next = last
+			return rows, nil
+		}
+		if damage != nil {
+			rows.Damaged = append(rows.Damaged, *damage)
+		} else {
+			rows.Rows = append(rows.Rows, row)
+		}
+		last = hex.EncodeToString(it.Key())
 	}
 	if err := it.Error(); err != nil {
 		return journal.Rows{}, damaged("", 0, err)
@@ -134,7 +131,7 @@ func (l *listing) read(ctx context.Context, v *view, page journal.RowPage) (rows
 // wrong with it.
 func (l *listing) entry(v *view, it *lsm.Iterator) (journal.Row, *journal.Damage) {
 	key := it.Key()
-	value, err := it.ValueAndErr()
+	value, err := valueAt(it)
 	var row journal.Row
 	if err == nil {
 		row, err = l.open(v, key, value)
@@ -148,14 +145,6 @@ func (l *listing) entry(v *view, it *lsm.Iterator) (journal.Row, *journal.Damage
 		damage.Due = time.Time{} // the row tells
 	}
 	return nil, &damage
-}
-
-// behind goes on behind a key, also where the iterator has stopped at its value.
-func (l *listing) behind(it *lsm.Iterator, key []byte) bool {
-	if l.backwards {
-		return it.SeekLT(key)
-	}
-	return it.SeekGE(append(key, 0))
 }
 
 func (l *listing) first(it *lsm.Iterator) bool {

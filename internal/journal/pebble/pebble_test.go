@@ -11,7 +11,7 @@ import (
 )
 
 func TestInMemory(t *testing.T) {
-	journaltest.Run(t, journaltest.Engine{Reopens: true, New: func(testing.TB) journaltest.Open {
+	journaltest.Run(t, journaltest.Engine{Reopens: true, Damage: damage, New: func(testing.TB) journaltest.Open {
 		fs := vfs.NewCrashableMem()
 		return func(options journal.Options) (journal.Journal, error) {
 			return opened(pebble.Open("/home/journal", pebble.Options{Options: options, FS: fs, MemTable: 1 << 20}))
@@ -20,7 +20,7 @@ func TestInMemory(t *testing.T) {
 }
 
 func TestOnDisk(t *testing.T) {
-	journaltest.Run(t, journaltest.Engine{Reopens: true, New: func(t testing.TB) journaltest.Open {
+	journaltest.Run(t, journaltest.Engine{Reopens: true, Damage: damage, New: func(t testing.TB) journaltest.Open {
 		dir := t.TempDir()
 		return func(options journal.Options) (journal.Journal, error) {
 			return opened(pebble.Open(dir, pebble.Options{Options: options, MemTable: 1 << 20}))
@@ -34,4 +34,11 @@ func opened(j *pebble.Journal, err error) (journal.Journal, error) {
 		return nil, err
 	}
 	return j, nil
+}
+
+func damage(t testing.TB, j journal.Journal, rows ...journal.Key) {
+	t.Helper()
+	if err := j.(*pebble.Journal).Damage(rows...); err != nil {
+		t.Fatal(err)
+	}
 }

@@ -1,6 +1,7 @@
 package pebble
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -144,7 +145,11 @@ func (w *sessionWalk) batch(it *lsm.Iterator) {
 	if w.unknown {
 		w.records.Hole(first - 1)
 	}
-	b, err := readBatch(it, w.stream, first)
+	value, err := valueAt(it)
+	b := &storedBatch{}
+	if err == nil {
+		err = b.open(bytes.Clone(value), w.stream, first)
+	}
 	if err != nil {
 		w.found(journal.ProblemDamaged, w.session, first, "%v", err)
 		w.bad[groupEntry{sid: w.sid, firstSequence: first}] = true

@@ -13,12 +13,15 @@ func (c *check) rows() error {
 	for _, kind := range journal.Kinds {
 		err := c.each([]byte{rowTags[kind]}, func(key, value []byte) {
 			row, err := journal.DecodeRow(value)
+			if err == nil && !bytes.Equal(key, rowKey(row.Key(), c.sidOf(row.Key().Session))) {
+				err = fmt.Errorf("%s stands here", row.Key())
+			}
 			if err != nil {
 				at := c.view.nameOwn(key, kind)
 				c.Problem(journal.Problem{Code: journal.ProblemRow, Session: at.Session, Row: at.Key.String(), Detail: err.Error()})
 				return
 			}
-			c.place(row, key)
+			c.listed(row)
 			c.Row(row, func(session string) (uint64, bool) {
 				head, alive := c.heads[session]
 				return head, alive
@@ -31,20 +34,13 @@ func (c *check) rows() error {
 	return nil
 }
 
-func (c *check) place(row journal.Row, key []byte) {
-	report := func(code journal.ProblemCode, detail string) {
-		c.Problem(journal.Problem{Code: code, Session: journal.Owner(row), Row: row.Key().String(), Detail: detail})
-	}
-	if !bytes.Equal(key, rowKey(row.Key(), c.sidOf(row.Key().Session))) {
-		report(journal.ProblemRow, "stands under another key")
-		if at := c.view.nameOwn(key, row.Key().Kind); at.Session != journal.Owner(row) {
-			c.Problem(journal.Problem{Code: journal.ProblemRow, Session: at.Session, Row: at.Key.String(), Detail: row.Key().String() + " stands here"})
-		}
-		return
-	}
+// listed checks that a row stands in its lists.
+func (c *check) listed(row journal.Row) {
 	for _, side := range sideKeys(row, c.sidOf(journal.Owner(row))) {
 		if value, err := c.view.get(side.key); err != nil || value == nil {
-			report(journal.ProblemDangling, "is not in its list")
+			c.Problem(journal.Problem{
+				Code: journal.ProblemDangling, Session: journal.Owner(row), Row: row.Key().String(), Detail: "is not in its list",
+			})
 		}
 	}
 }

@@ -73,19 +73,21 @@ func (v *view) each(prefix []byte, visit func(key, value []byte, unreadable erro
 	if err != nil {
 		return err
 	}
-	for valid := it.First(); valid; {
-		key := it.Key()
-		value, unreadable := it.ValueAndErr()
-		if err := visit(key, value, unreadable); err != nil {
+	for valid := it.First(); valid; valid = it.Next() {
+		value, unreadable := valueAt(it)
+		if err := visit(it.Key(), value, unreadable); err != nil {
 			return errors.Join(err, it.Close())
-		}
-		if unreadable == nil {
-			valid = it.Next()
-		} else { // which ended the iteration
-			valid = it.SeekGE(append(bytes.Clone(key), 0))
 		}
 	}
 	return errors.Join(it.Error(), it.Close())
+}
+
+// valueAt reads the value that the iterator stands on, until it moves on. Unlike
+// ValueAndErr it leaves the iterator where it is when it cannot.
+func valueAt(it *lsm.Iterator) ([]byte, error) {
+	lazy := it.LazyValue()
+	value, _, err := lazy.Value(nil)
+	return value, err
 }
 
 // stream is a session that exists.
