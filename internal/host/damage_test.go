@@ -1,0 +1,368 @@
+package host_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	lsm "github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/mahati-host/mahati/internal/access"
+	"github.com/mahati-host/mahati/internal/agent"
+	"github.com/mahati-host/mahati/internal/host"
+	"github.com/mahati-host/mahati/internal/index"
+	"github.com/mahati-host/mahati/internal/journal"
+	"github.com/mahati-host/mahati/internal/journal/pebble"
+)
+
+// engine is a store whose rows can be made unreadable between two lives of a host.
+type engine struct {
+	open func() journal.Journal
+	// damage makes every row in the lists unreadable that speaks of hurt: the session, its
+	// interrupt, an executor or a process of that name. The journal is closed, if it can be
+	// opened again.
+	damage func(interrupt string)
+	closes bool
+}
+
+func inMemory(t *testing.T) engine {
+	j := memory(t, journal.Options{})
+	return engine{
+		open: func() journal.Journal { return j },
+		damage: func(interrupt string) {
+			j.(*journal.Memory).Damage(
+				journal.SessionKey("hurt"), journal.OpenWorkKey("hurt"), journal.InterruptKey(interrupt),
+				journal.TimerKey("hurt", index.TimerID(interrupt)), journal.LeaseKey("desk-hurt"), journal.AgentKey("boot-hurt/7/8"),
+			)
+		},
+	}
+}
+
+// onPebble damages the bytes in the store itself.
+func onPebble(t *testing.T) engine {
+	files := vfs.NewMem()
+	return engine{
+		closes: true,
+		open: func() journal.Journal {
+			free := func() (uint64, error) { return math.MaxUint64, nil }
+			j, err := pebble.Open("/journal", pebble.Options{FS: files, MemTable: 1 << 20, Options: journal.Options{Free: free}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return j
+		},
+		damage: func(string) {
+			db, err := lsm.Open("/journal", &lsm.Options{FS: files, FormatMajorVersion: lsm.FormatValueSeparation, Logger: quiet{}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			it, err := db.NewIter(nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			damaged := ""
+			for valid := it.First(); valid; valid = it.Next() { // the tags of rows that stand in lists
+				if key := it.Key(); bytes.IndexByte([]byte("lxiuey"), key[0]) >= 0 && bytes.Contains(it.Value(), []byte("hurt")) {
+					damaged += string(key[:1])
+					if err := db.Set(key, []byte("\xffgarbage"), lsm.Sync); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			if damaged != "eiluxy" {
+				t.Errorf("damaged rows of %q, want one of each", damaged)
+			}
+			if err := it.Close(); err != nil {
+				t.Error(err)
+			}
+			if err := db.Close(); err != nil {
+				t.Error(err)
+			}
+		},
+	}
+}
+
+type quiet struct{}
+
+func (quiet) Infof(string, ...any)                   {}
+func (quiet) Errorf(string, ...any)                  {}
+func (quiet) Fatalf(format string, _ ...any)         { panic(format) }
+func (quiet) Eventf(context.Context, string, ...any) {}
+func (quiet) IsTracingEnabled(context.Context) bool  { return false }
+
+// hurt is a host whose store has a damaged row of each kind, all of one session, with an
+// open question in that and in another one.
+type hurt struct {
+	*stage
+	log   *bytes.Buffer
+	ids   map[string]string // the interrupts, by session
+	ended []string          // boot ids of processes that were ended
+}
+
+// hurtHost plays what comes before: two sessions ask, the host stops, rows are damaged, and
+// a host starts again.
+func hurtHost(t *testing.T, e engine, resumes bool, play func(*testing.T, *hurt)) {
+	h := &hurt{log: &bytes.Buffer{}, ids: map[string]string{}}
+	kind := asker{h, resumes}
+	s := open(t, e.open(), kind, host.Options{})
+	for _, id := range []string{"hurt", "whole"} {
+		s.create(id)
+		s.say(id, "work")
+		if _, err := s.host.AttachExecutor(t.Context(), access.Owner(), "desk-"+id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	synctest.Wait()
+	for _, asked := range s.inbox() {
+		h.ids[asked.SessionID] = asked.InterruptID
+	}
+	s.leave(e)
+	e.damage(h.ids["hurt"])
+	h.stage = open(t, e.open(), kind, host.Options{
+		Logger: slog.New(slog.NewTextHandler(h.log, nil)),
+		EndLeft: func(_ context.Context, p agent.Process) error {
+			h.ended = append(h.ended, p.BootID)
+			return nil
+		},
+	})
+	synctest.Wait()
+	play(t, h)
+	h.leave(e)
+}
+
+// leave closes the host, and the journal if it is opened again.
+func (s *stage) leave(e engine) {
+	s.t.Helper()
+	s.close()
+	if e.closes {
+		if err := s.journal.Close(); err != nil {
+			s.t.Error(err)
+		}
+	}
+}
+
+// asker is an agent with a process, which asks and waits for the answer.
+type asker struct {
+	h       *hurt
+	resumes bool
+}
+
+func (a asker) Resumes() bool { return a.resumes }
+func (a asker) Steers() bool  { return false }
+func (a asker) Open(ctx context.Context, s agent.Session) (agent.Agent, error) {
+	return inquiring{a.h}, s.Own(ctx, agent.Process{BootID: "boot-" + s.ID, PID: 7, StartTime: 8})
+}
+
+type inquiring struct{ h *hurt }
+
+func (inquiring) Close() error                               { return nil }
+func (inquiring) Steer(context.Context, agent.Message) error { return nil }
+func (a inquiring) Run(ctx context.Context, h agent.Handle) agent.Ending {
+	var err error
+	if id, asked := a.h.ids[h.Info().SessionID]; asked {
+		_, err = h.Await(ctx, id)
+	} else {
+		_, err = h.Ask(ctx, agent.Ask{Kind: "approval", Title: "Sure?", Actions: []string{"approve", "deny"}, ExpiresIn: time.Hour})
+	}
+	if err != nil {
+		return agent.Ending{Outcome: agent.Cancelled}
+	}
+	return agent.Ending{StopReason: "completed"}
+}
+
+// bothEngines plays on each engine.
+func bothEngines(t *testing.T, play func(*testing.T, engine)) {
+	for name, engineOf := range map[string]func(*testing.T) engine{"memory": inMemory, "pebble": onPebble} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { play(t, engineOf(t)) })
+		})
+	}
+}
+
+// DESIGN §4: damage costs only the session that it touches, which is reported by its id.
+// Here it costs not even that: what rows say, facts say too.
+func TestDamagedRowsCostNoOther(t *testing.T) {
+	bothEngines(t, func(t *testing.T, e engine) {
+		hurtHost(t, e, true, func(t *testing.T, h *hurt) {
+			h.wantLists()
+			h.wantTold()
+			if slices.Sort(h.ended); strings.Join(h.ended, " ") != "boot-hurt boot-whole" {
+				t.Errorf("ended the processes %v, want both", h.ended)
+			}
+			for _, id := range []string{"whole", "hurt"} {
+				if a := h.resolve(h.ids[id], "approve"); !a.Status.Accepted() {
+					t.Errorf("decide in %s: %+v", id, a)
+				}
+			}
+			synctest.Wait()
+			for _, id := range []string{"whole", "hurt"} {
+				if story := h.story(id); !strings.HasSuffix(story, decided) {
+					t.Errorf("%s: %s, want it decided", id, story)
+				}
+				if a := h.say(id, "more"); !a.Status.Accepted() {
+					t.Errorf("say more in %s: %+v", id, a)
+				}
+				if _, err := h.host.AttachExecutor(t.Context(), access.Owner(), "desk-"+id); err != nil {
+					t.Errorf("executor of %s: %v", id, err)
+				}
+			}
+			synctest.Wait() // and what was written since is whole: verify finds nothing
+		})
+	})
+}
+
+// wantTold expects the log to name each damaged row with its session, once.
+func (h *hurt) wantTold() {
+	h.t.Helper()
+	pass(time.Hour - 20*time.Second) // the timers of the next half minute are looked at
+	synctest.Wait()
+	h.wantLists()
+	rows := []string{
+		`session \"hurt\"`, `open work \"hurt\"`, `timer \"hurt\"`, `interrupt \"` + h.ids["hurt"], `lease \"desk-hurt`, `agent \"boot-hurt`,
+	}
+	for _, row := range rows {
+		lines := linesWith(h.log.String(), row)
+		if len(lines) != 1 {
+			h.t.Errorf("log tells %d times of %s, want once:\n%s", len(lines), row, h.log)
+			continue
+		}
+		if !strings.Contains(row, "-hurt") && !strings.Contains(lines[0], "session=hurt") {
+			h.t.Errorf("log says %s, want session=hurt", lines[0])
+		}
+	}
+	if lines := linesWith(h.log.String(), "whole"); len(lines) != 0 {
+		h.t.Errorf("log speaks of the whole session: %v", lines)
+	}
+}
+
+func linesWith(text, part string) (lines []string) {
+	for line := range strings.Lines(text) {
+		if strings.Contains(line, part) {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+// wantLists expects both sessions in the lists, and the damaged one to be named.
+func (h *hurt) wantLists() {
+	h.t.Helper()
+	list, lost, _, err := h.host.Sessions(h.t.Context(), access.Owner(), host.Filter{State: index.Running})
+	if err != nil || len(list) != 2 || !slices.Equal(lost, []host.Lost{{SessionID: "hurt"}}) {
+		h.t.Errorf("sessions: got %+v, damaged %+v, %v; want both, and hurt damaged", list, lost, err)
+	}
+	for _, s := range list {
+		if s.ActiveRoot == "" || s.CreatedAt == "" {
+			h.t.Errorf("summary: got %+v, want it whole", s)
+		}
+	}
+	if none, lost, _, err := h.host.Sessions(h.t.Context(), access.Owner(), host.Filter{State: index.Archived}); err != nil || len(none) != 0 || len(lost) != 1 {
+		h.t.Errorf("archived sessions: got %+v, damaged %+v, %v; want none, and hurt damaged", none, lost, err)
+	}
+	inbox, lost, _, err := h.host.Inbox(h.t.Context(), access.Owner(), "", "", 1)
+	if err != nil || len(inbox) != 1 || !slices.Equal(lost, []host.Lost{{SessionID: "hurt", InterruptID: h.ids["hurt"]}}) {
+		h.t.Errorf("the oldest: got %+v, damaged %+v, %v; want that of hurt", inbox, lost, err)
+	}
+	for _, asked := range h.inbox() {
+		if asked.InterruptID != h.ids[asked.SessionID] || asked.Title != "Sure?" || len(asked.Actions) != 2 {
+			h.t.Errorf("inbox: got %+v, want it whole", asked)
+		}
+	}
+	view, err := h.host.Attach(h.t.Context(), access.Owner(), access.ReadSession, "hurt")
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	if s, err := view.Summary(h.t.Context()); err != nil || s.State != index.Running || s.ActiveRoot == "" || s.WorkspaceID != "default" {
+		h.t.Errorf("summary: got %+v, %v", s, err)
+	}
+}
+
+// A timer whose row is lost fires when its place in the list says so.
+func TestLostTimerFires(t *testing.T) {
+	bothEngines(t, func(t *testing.T, e engine) {
+		hurtHost(t, e, true, func(t *testing.T, h *hurt) {
+			pass(59 * time.Minute)
+			synctest.Wait()
+			for _, id := range []string{"whole", "hurt"} {
+				if story := h.story(id); !strings.HasSuffix(story, "interrupt.requested run.paused") {
+					t.Errorf("%s, early: %s", id, story)
+				}
+			}
+			pass(time.Minute + time.Second)
+			synctest.Wait()
+			for _, id := range []string{"whole", "hurt"} {
+				if story := h.story(id); !strings.HasSuffix(story, decided) {
+					t.Errorf("%s: %s, want its interrupt expired", id, story)
+				}
+			}
+			if _, err := h.host.AttachExecutor(t.Context(), access.Owner(), "desk-hurt"); err != nil {
+				t.Error(err)
+			}
+		})
+	})
+}
+
+// A session whose mark of open work is lost is repaired as the others are.
+func TestLostOpenWorkIsRecovered(t *testing.T) {
+	bothEngines(t, func(t *testing.T, e engine) {
+		hurtHost(t, e, false, func(t *testing.T, h *hurt) {
+			for _, id := range []string{"whole", "hurt"} {
+				if story := h.story(id); !strings.HasSuffix(story, "interrupt.resolved run.resumed run.error") {
+					t.Errorf("%s: %s, want it closed", id, story)
+				}
+			}
+			if list := h.inbox(); len(list) != 0 {
+				t.Errorf("inbox: got %+v, want it empty", list)
+			}
+			if _, err := h.host.AttachExecutor(t.Context(), access.Owner(), "desk-hurt"); err != nil {
+				t.Error(err)
+			}
+		})
+	})
+}
+
+// Who is limited to workspaces hears nothing of damage in others, nor of that of which
+// nobody knows the workspace.
+func TestDamageIsNotToldToStrangers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hurtHost(t, inMemory(t), true, func(t *testing.T, h *hurt) {
+			for workspace, want := range map[string]int{"default": 1, "elsewhere": 0} {
+				p := principal(t, workspace)
+				list, lost, _, err := h.host.Sessions(t.Context(), p, host.Filter{})
+				if err != nil || len(lost) != want || len(list) != 2*want {
+					t.Errorf("sessions for %s: got %d, damaged %+v, %v", workspace, len(list), lost, err)
+				}
+				open, lost, _, err := h.host.Inbox(t.Context(), p, "", "", 10)
+				if err != nil || len(lost) != want || len(open) != 2*want {
+					t.Errorf("inbox for %s: got %d, damaged %+v, %v", workspace, len(open), lost, err)
+				}
+			}
+			if _, err := h.host.AttachExecutor(t.Context(), access.Owner(), "desk-hurt"); err != nil {
+				t.Error(err)
+			}
+			for _, id := range []string{"whole", "hurt"} {
+				h.resolve(h.ids[id], "approve")
+			}
+			synctest.Wait()
+		})
+	})
+}
+
+// principal may do everything in one workspace.
+func principal(t *testing.T, workspace string) access.Principal {
+	t.Helper()
+	p, err := access.NewPrincipal("p-"+workspace, "p", access.Grant{
+		Roles: []access.Role{access.Observe, access.Decide}, Workspaces: []string{workspace},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
