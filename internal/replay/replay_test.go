@@ -258,11 +258,12 @@ func everyWay(t *testing.T, r *Replay, sessionID string) map[string]func() error
 func TestDamage(t *testing.T) {
 	sound := postures(t, testSession, 1, 10)
 	damaged := map[string][]byte{
-		"no JSON":              []byte("not a fact"),
-		"another sequence":     sound[2],
-		"not a fact":           []byte(`{"type":"server.heartbeat","protocolVersion":"narad/v1","serverTime":"2026-01-02T03:04:05.000Z"}`),
-		"of another session":   postures(t, "other", 6, 1)[0],
-		"must not stand there": []byte(`{"type":"run.finished","protocolVersion":"narad/v1","eventId":"6.abcdefgh","timestamp":"2026-01-02T03:04:05.000Z","sessionId":"s-1","sessionSequence":6,"rootRunId":"r","runId":"r","sequence":1}`),
+		"no JSON":                []byte("not a fact"),
+		"another sequence":       sound[2],
+		"not a fact":             []byte(`{"type":"server.heartbeat","protocolVersion":"narad/v1","serverTime":"2026-01-02T03:04:05.000Z"}`),
+		"of another session":     postures(t, "other", 6, 1)[0],
+		"must not stand there":   []byte(`{"type":"run.finished","protocolVersion":"narad/v1","eventId":"6.abcdefgh","timestamp":"2026-01-02T03:04:05.000Z","sessionId":"s-1","sessionSequence":6,"rootRunId":"r","runId":"r","sequence":1}`),
+		"moves the cursor alone": []byte(`{"type":"run.finished","protocolVersion":"narad/v1","eventId":"6.abcdefgh","timestamp":"2026-01-02T03:04:05.000Z","sessionId":"s-1","sessionSequence":6,"rootRunId":"r","runId":"n","parentRunId":"r","sequence":1}`),
 	}
 	for name, bytes := range damaged {
 		t.Run(name, func(t *testing.T) {

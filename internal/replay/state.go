@@ -49,7 +49,8 @@ func (s State) apply(record *journal.Record) error {
 	if at := authority.Envelope().SessionSequence; uint64(at) != record.Sequence {
 		return damaged(fmt.Errorf("the fact calls itself the %dth", at))
 	}
-	if result := s.Session.Apply(authority); result.Kind != session.Applied {
+	// One that moved the cursor alone is one that Admit refuses: no owner appended it.
+	if result := s.Session.Apply(authority); result.Kind != session.Applied || result.Code != "" {
 		return damaged(fmt.Errorf("%s: %s: %s", result.Kind, result.Code, result.Detail))
 	}
 	s.Desk.Apply(authority)
