@@ -627,3 +627,34 @@ func TestEachCallHasOneFate(t *testing.T) {
 func noDamage(t *testing.T) func(journal.Damage) {
 	return func(d journal.Damage) { t.Error(d.Err()) }
 }
+
+// A lease that cannot be read costs its executor an attach, and the others nothing.
+func TestDamagedLease(t *testing.T) {
+	inBed(t, executor.Options{}, func(t *testing.T, b *bed) {
+		p := access.Owner()
+		lost, whole := b.attach(p, "lost"), b.attach(p, "whole")
+		b.attach(p, "odd")
+		b.Close()
+		_, err := b.store.Append(t.Context(), journal.Batch{Session: journal.HostStream, Changes: []journal.Change{
+			journal.Put{Row: journal.LeaseRow{Executor: "odd", Value: []byte("no lease")}},
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.store.(*journal.Memory).Damage(journal.LeaseKey("lost"))
+		var told []string
+		b = newBed(t, b.store, executor.Options{Damaged: func(d journal.Damage) { told = append(told, d.Key.ID) }})
+		if slices.Sort(told); !slices.Equal(told, []string{"lost", "odd"}) {
+			t.Errorf("told of %q, want lost and odd", told)
+		}
+		if _, err := b.Connect(p, "whole", whole); err != nil {
+			t.Errorf("the whole lease: %v", err)
+		}
+		if _, err := b.Connect(p, "lost", lost); !errors.Is(err, executor.ErrLeaseExpired) {
+			t.Errorf("the lost lease: %v, want ErrLeaseExpired", err)
+		}
+		if _, err := b.Connect(p, "lost", b.attach(p, "lost")); err != nil {
+			t.Errorf("attached anew: %v", err)
+		}
+	})
+}

@@ -131,3 +131,28 @@ func TestSweepBesidePuts(t *testing.T) {
 		}
 	}
 }
+
+// What a row that cannot be read names is not known: nothing is removed.
+func TestSweepRemovesNothingBesideDamage(t *testing.T) {
+	s := openShelf(t)
+	var digests []blob.Digest
+	for _, text := range []string{"of a lost row", "orphan"} {
+		k, err := s.put(bytes.NewReader([]byte(text)), 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		k.release()
+		digests = append(digests, k.Digest)
+	}
+	s.name(t, "s", "a", digests[0])
+	s.name(t, "t", "b", digests[0])
+	s.journal.(*journal.Memory).Damage(journal.MaterialKey("t", Artifacts, "b"))
+	if n, err := s.sweep(t.Context()); n != 0 || !errors.Is(err, journal.ErrDamaged) {
+		t.Errorf("swept %d, %v, want none, and the damage", n, err)
+	}
+	for _, d := range digests {
+		if err := s.store.Verify(d); err != nil {
+			t.Errorf("%s: %v", d, err)
+		}
+	}
+}

@@ -409,3 +409,48 @@ func TestFireOverdueReportsFailuresAndErrors(t *testing.T) {
 		timers.Start() // ends by itself, and Close still joins
 	})
 }
+
+// A timer whose row is lost fires in its turn, and delays no other.
+func TestDamagedTimerFires(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		due := b.now().Add(5 * time.Second)
+		b.set("a", due.Add(-time.Second), "first")
+		b.set("a", due, "lost")
+		b.set("a", due.Add(time.Second), "last")
+		b.set("b", due, "other")
+		b.journal.Damage(journal.TimerKey("a", "lost"))
+		told := map[journal.Key]int{}
+		timers := b.timers(timer.Options{Damaged: func(d journal.Damage) { told[d.Key]++ }})
+		timers.Start()
+		time.Sleep(4999 * time.Millisecond)
+		b.want("just before", "a/first")
+		time.Sleep(time.Millisecond)
+		fired := b.taken()
+		slices.Sort(fired) // those of two sessions fire at once
+		if !slices.Equal(fired, []string{"a/lost", "b/other"}) {
+			t.Errorf("at 5 s: fired %q, want the lost and the other", fired)
+		}
+		time.Sleep(time.Minute)
+		b.want("later", "a/last")
+		if len(told) != 1 || told[journal.TimerKey("a", "lost")] == 0 {
+			t.Errorf("told of %v, want the lost one alone", told)
+		}
+	})
+}
+
+// What is due in one pass fires in the order of the due times, lost or not.
+func TestDamagedTimerKeepsItsTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		now := b.now()
+		for i, id := range []string{"first", "lost", "last"} {
+			b.set("a", now.Add(time.Duration(i-3)*time.Second), id)
+		}
+		b.journal.Damage(journal.TimerKey("a", "lost"))
+		if outcome, err := b.timers(timer.Options{}).FireOverdue(t.Context()); err != nil || outcome.Fired != 3 {
+			t.Errorf("got %+v, %v; want three fired", outcome, err)
+		}
+		b.want("overdue", "a/first", "a/lost", "a/last")
+	})
+}

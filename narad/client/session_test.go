@@ -1,6 +1,7 @@
 package client_test
 
 import (
+	"errors"
 	"net/http"
 	"slices"
 	"strings"
@@ -263,4 +264,37 @@ func TestProgramWithATransportOfItsOwn(t *testing.T) {
 		}
 		c.Close()
 	}
+}
+
+// A list with damaged entries is gone through to its end, and then they are named.
+func TestDamagedEntriesComeLast(t *testing.T) {
+	pages := map[string]string{
+		"":  `{"items":[{"sessionId":"a"}],"nextCursor":"2","damaged":[{"sessionId":"b"},{}]}`,
+		"2": `{"items":[{"sessionId":"c"}],"damaged":[{"sessionId":"d"}]}`,
+	}
+	bubble(t, clienttest.Options{}, func(t *testing.T, h *clienttest.Host) {
+		h.Wrap(func(http.Handler) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				_, _ = w.Write([]byte(pages[r.URL.Query().Get("cursor")]))
+			})
+		})
+		var got []string
+		var damage *client.DamageError
+		for s, err := range dial(t, h, client.Options{}).Sessions(t.Context(), client.SessionQuery{}) {
+			if damage != nil {
+				t.Errorf("a turn after the last: %v, %v", s, err)
+			}
+			if err == nil {
+				got = append(got, s.SessionID)
+			} else if !errors.As(err, &damage) {
+				t.Fatal(err)
+			}
+		}
+		if strings.Join(got, " ") != "a c" || damage == nil {
+			t.Fatalf("got %q, %v; want a and c, and the damage", got, damage)
+		}
+		if want := []client.DamagedEntry{{SessionID: "b"}, {}, {SessionID: "d"}}; !slices.Equal(damage.Entries, want) {
+			t.Errorf("damaged: got %+v, want %+v", damage.Entries, want)
+		}
+	})
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/mahati-host/mahati/facts"
 	"github.com/mahati-host/mahati/internal/access"
 	"github.com/mahati-host/mahati/internal/host"
+	"github.com/mahati-host/mahati/internal/journal"
 	"github.com/mahati-host/mahati/internal/server/naradhttp"
 	"github.com/mahati-host/mahati/narad"
 	"github.com/mahati-host/mahati/narad/client"
@@ -312,4 +313,69 @@ func TestAttachAfterTheEnd(t *testing.T) {
 			t.Errorf("history before the end: got %+v, %v: want the terminal", page, err)
 		}
 	})
+}
+
+// Lists show what is whole and name what is damaged, to who may see it.
+func TestListsNameWhatIsDamaged(t *testing.T) {
+	bubble(t, rigOptions{agent: asks}, func(t *testing.T, r *rig) {
+		for _, id := range []string{"hurt", "whole"} {
+			r.want(r.post("/sessions", `{"sessionId":"`+id+`","workspaceId":"`+id+`"}`), 201)
+			r.want(r.post("/commands/message", `{"sessionId":"`+id+`","content":"go"}`), 202)
+		}
+		synctest.Wait()
+		_, interrupt, _ := strings.Cut(r.want(r.get("/interrupts?sessionId=hurt"), 200).body, `"interruptId":"`)
+		interrupt, _, _ = strings.Cut(interrupt, `"`)
+		r.journal.(*journal.Memory).Damage(journal.SessionKey("hurt"), journal.OpenWorkKey("hurt"), journal.InterruptKey(interrupt))
+		damaged := `"damaged":[{"sessionId":"hurt"`
+		for path, want := range map[string]string{
+			"/sessions": damaged + `}]`, "/sessions?state=waiting": damaged + `}]`, "/interrupts": damaged + `,"interruptId":"` + interrupt + `"}]`,
+		} {
+			if got := r.want(r.get(path), 200); !strings.Contains(got.body, want) {
+				t.Errorf("%s: got %s, want %s", path, got, want)
+			}
+		}
+		if got := r.want(r.get("/interrupts"), 200); strings.Count(got.body, `"title":"Write it?"`) != 2 {
+			t.Errorf("inbox: got %s, want both, as they were asked", got)
+		}
+		r.token = r.newToken("other", access.Grant{Roles: []access.Role{access.Observe, access.Decide}, Workspaces: []string{"whole"}})
+		for _, path := range []string{"/sessions", "/interrupts"} {
+			if got := r.want(r.get(path), 200); strings.Contains(got.body, "hurt") || strings.Contains(got.body, "damaged") {
+				t.Errorf("%s of another workspace: got %s", path, got)
+			}
+		}
+	})
+}
+
+// A list of materials names what cannot be read of it.
+func TestMaterialsNameWhatIsDamaged(t *testing.T) {
+	bubble(t, rigOptions{agent: speaks}, func(t *testing.T, r *rig) {
+		r.want(r.post("/sessions", `{"sessionId":"s"}`), 201)
+		for _, id := range []string{"a", "b", "c"} {
+			r.row(journal.MaterialRow{Session: "s", Space: host.Artifacts, ID: id, Value: []byte(`{"state":"ready","name":"n"}`)})
+		}
+		r.journal.(*journal.Memory).Damage(journal.MaterialKey("s", host.Artifacts, "b"))
+		got := r.want(r.get("/sessions/s/artifacts"), 200)
+		if !strings.Contains(got.body, `"damaged":[{"sessionId":"s","artifactId":"b"}]`) || !strings.Contains(got.body, `"artifactId":"c"`) {
+			t.Errorf("artifacts: got %s, want a and c, and b damaged", got)
+		}
+	})
+}
+
+// row writes a row of the session s behind the host's back, whose owner is not alive.
+func (r *rig) row(row journal.Row) {
+	r.t.Helper()
+	head, err := r.journal.Head(r.t.Context(), "s")
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	term, err := r.journal.AcquireTerm(r.t.Context(), "s")
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	_, err = r.journal.Append(r.t.Context(), journal.Batch{
+		Session: "s", ExpectHead: head.Sequence, ExpectTerm: term, Changes: []journal.Change{journal.Put{Row: row}},
+	})
+	if err != nil {
+		r.t.Fatal(err)
+	}
 }
