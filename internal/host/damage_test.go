@@ -3,6 +3,7 @@ package host_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"log/slog"
 	"math"
 	"slices"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/mahati-host/mahati/internal/access"
 	"github.com/mahati-host/mahati/internal/agent"
+	"github.com/mahati-host/mahati/internal/decide"
 	"github.com/mahati-host/mahati/internal/host"
 	"github.com/mahati-host/mahati/internal/index"
 	"github.com/mahati-host/mahati/internal/journal"
@@ -111,20 +113,7 @@ type hurt struct {
 func hurtHost(t *testing.T, e engine, resumes bool, play func(*testing.T, *hurt)) {
 	h := &hurt{log: &bytes.Buffer{}, ids: map[string]string{}}
 	kind := asker{h, resumes}
-	s := open(t, e.open(), kind, host.Options{})
-	for _, id := range []string{"hurt", "whole"} {
-		s.create(id)
-		s.say(id, "work")
-		if _, err := s.host.AttachExecutor(t.Context(), access.Owner(), "desk-"+id); err != nil {
-			t.Fatal(err)
-		}
-	}
-	synctest.Wait()
-	for _, asked := range s.inbox() {
-		h.ids[asked.SessionID] = asked.InterruptID
-	}
-	s.leave(e)
-	e.damage(h.ids["hurt"])
+	h.before(t, e, kind)
 	h.stage = open(t, e.open(), kind, host.Options{
 		Logger: slog.New(slog.NewTextHandler(h.log, nil)),
 		EndLeft: func(_ context.Context, p agent.Process) error {
@@ -135,6 +124,25 @@ func hurtHost(t *testing.T, e engine, resumes bool, play func(*testing.T, *hurt)
 	synctest.Wait()
 	play(t, h)
 	h.leave(e)
+}
+
+// before plays until the store is damaged.
+func (h *hurt) before(t *testing.T, e engine, kind agent.Kind) {
+	t.Helper()
+	s := open(t, e.open(), kind, host.Options{})
+	for _, id := range []string{"hurt", "whole"} {
+		s.create(id)
+		s.say(id, "work")
+		if _, err := s.host.AttachExecutor(t.Context(), access.Owner(), "desk-"+id); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait() // hurt asks first
+	}
+	for _, asked := range s.inbox() {
+		h.ids[asked.SessionID] = asked.InterruptID
+	}
+	s.leave(e)
+	e.damage(h.ids["hurt"])
 }
 
 // leave closes the host, and the journal if it is opened again.
@@ -365,4 +373,79 @@ func principal(t *testing.T, workspace string) access.Principal {
 		t.Fatal(err)
 	}
 	return p
+}
+
+// What a decision depends on and cannot be read is not taken for something that is not
+// there: the command fails, and the session goes on.
+func TestCommandsFailOnUnreadableRows(t *testing.T) {
+	tests := map[string]struct {
+		action  access.Action
+		command func(run string) decide.Command
+		row     func(run string) journal.Key
+	}{
+		"stop of a run that has ended": {
+			access.StopRun, func(run string) decide.Command { return decide.Stop{RootRunID: run} }, journal.RunKey,
+		},
+		"redaction of a message": {
+			access.RedactMessage, func(string) decide.Command { return decide.Redact{MessageID: "m1", Reason: "private"} },
+			func(string) journal.Key { return index.Recorded("s1", "m1") },
+		},
+		"repetition of a message": {
+			access.SendMessage, func(string) decide.Command { return decide.Message{MessageID: "m1", Content: "work"} },
+			func(string) journal.Key { return journal.CommandKey("s1", "message", "m1") },
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := open(t, memory(t, journal.Options{}), acts{run: speaks}, host.Options{})
+				defer s.end()
+				s.create("s1")
+				run := s.do(access.SendMessage, "s1", decide.Message{MessageID: "m1", Content: "work"}, "").RunID
+				synctest.Wait()
+				before := s.story("s1")
+				s.journal.(*journal.Memory).Damage(test.row(run))
+				_, err := s.host.Do(t.Context(), access.Owner(), host.Request{Action: test.action, Session: "s1", Command: test.command(run)})
+				if !errors.Is(err, host.ErrDamaged) || s.story("s1") != before {
+					t.Errorf("got %v, then %s; want ErrDamaged and nothing new", err, s.story("s1"))
+				}
+				if a := s.say("s1", "more"); !a.Status.Accepted() {
+					t.Errorf("another message: %+v", a)
+				}
+				synctest.Wait()
+			})
+		})
+	}
+}
+
+// verify names the damaged session for each row of it, and no other session.
+func TestVerifyNamesTheDamagedSession(t *testing.T) {
+	bothEngines(t, func(t *testing.T, e engine) {
+		h := &hurt{log: &bytes.Buffer{}, ids: map[string]string{}}
+		h.before(t, e, asker{h, true})
+		interrupt := h.ids["hurt"]
+		j := e.open()
+		report, err := j.Verify(t.Context(), journal.VerifyOptions{Derive: index.Deriver})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, key := range []journal.Key{
+			journal.SessionKey("hurt"), journal.OpenWorkKey("hurt"), journal.InterruptKey(interrupt),
+			journal.TimerKey("hurt", index.TimerID(interrupt)), journal.LeaseKey("desk-hurt"), journal.AgentKey("boot-hurt/7/8"),
+		} {
+			if !slices.ContainsFunc(report.Problems, func(p journal.Problem) bool {
+				return p.Row == key.String() && (p.Session == "hurt" || key.Kind == journal.KindLease || key.Kind == journal.KindAgent)
+			}) {
+				t.Errorf("verify: got %+v, want %s", report.Problems, key)
+			}
+		}
+		for _, p := range report.Problems {
+			if p.Session == "whole" {
+				t.Errorf("verify: got %+v, want nothing of the whole session", p)
+			}
+		}
+		if e.closes {
+			_ = j.Close()
+		}
+	})
 }

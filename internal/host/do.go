@@ -212,11 +212,25 @@ func newTask(p access.Principal, r Request) (*task, error) {
 	return t, nil
 }
 
+// lookUp reads a row that a decision depends on. One that cannot be read is not one that
+// is not there: the command then fails.
+func lookUp[R journal.Row](ctx context.Context, o *owner, key journal.Key) (R, bool) {
+	row, err := journal.Get[R](ctx, o.host.journal, key)
+	switch {
+	case errors.Is(err, journal.ErrDamaged):
+		o.host.damaged(journal.Damage{Session: o.id, Key: key, Cause: err})
+		o.unread = err
+	case err != nil && !errors.Is(err, journal.ErrNotFound) && !errors.Is(err, journal.ErrInvalid): // no row has such an id
+		o.unread = err
+	}
+	return row, err == nil
+}
+
 // endedRun tells the state of a run of the session that is no longer open.
-func (h *Host) endedRun(ctx context.Context, id string) func(string) (session.RunState, bool) {
+func (o *owner) endedRun(ctx context.Context) func(string) (session.RunState, bool) {
 	return func(run string) (session.RunState, bool) {
-		row, err := journal.Get[journal.RunRow](ctx, h.journal, journal.RunKey(run))
-		if err != nil || row.Session != id {
+		row, known := lookUp[journal.RunRow](ctx, o, journal.RunKey(run))
+		if !known || row.Session != o.id {
 			return "", false
 		}
 		return session.RunState(row.State), true
@@ -224,10 +238,10 @@ func (h *Host) endedRun(ctx context.Context, id string) func(string) (session.Ru
 }
 
 // closedInterrupt tells how an interrupt of the session was closed.
-func (h *Host) closedInterrupt(ctx context.Context, id string) func(string) (decide.Closed, bool) {
+func (o *owner) closedInterrupt(ctx context.Context) func(string) (decide.Closed, bool) {
 	return func(interrupt string) (decide.Closed, bool) {
-		row, err := journal.Get[journal.InterruptRow](ctx, h.journal, journal.InterruptKey(interrupt))
-		if err != nil || row.Session != id || row.Open {
+		row, known := lookUp[journal.InterruptRow](ctx, o, journal.InterruptKey(interrupt))
+		if !known || row.Session != o.id || row.Open {
 			return decide.Closed{}, false
 		}
 		v := index.Read[index.Interrupt](row.Value)
@@ -236,10 +250,10 @@ func (h *Host) closedInterrupt(ctx context.Context, id string) func(string) (dec
 }
 
 // recorded tells whether a message of the session was recorded.
-func (h *Host) recorded(ctx context.Context, id string) func(string) bool {
+func (o *owner) recorded(ctx context.Context) func(string) bool {
 	return func(message string) bool {
-		_, err := h.journal.Row(ctx, index.Recorded(id, message))
-		return err == nil
+		_, known := lookUp[journal.AliasRow](ctx, o, index.Recorded(o.id, message))
+		return known
 	}
 }
 

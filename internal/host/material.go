@@ -184,21 +184,27 @@ func (h *Host) digestOf(m Material) (blob.Digest, error) {
 }
 
 // readyAttachment returns an attachment of the session that can be read.
-func (h *Host) readyAttachment(ctx context.Context, id string) func(string) (facts.Material, bool) {
+func (o *owner) readyAttachment(ctx context.Context) func(string) (facts.Material, bool) {
 	return func(attachment string) (facts.Material, bool) {
-		m, err := h.material(ctx, id, Attachments, attachment)
-		if err != nil || m.State != index.MaterialReady {
+		m := o.attachment(ctx, attachment)
+		if m.State != index.MaterialReady {
 			return facts.Material{}, false
 		}
 		return facts.Material{Name: m.Name, MediaType: m.MediaType, Bytes: m.Bytes, Digest: m.Digest}, true
 	}
 }
 
-func (h *Host) removedAttachment(ctx context.Context, id string) func(string) bool {
-	return func(attachment string) bool {
-		m, err := h.material(ctx, id, Attachments, attachment)
-		return err == nil && m.State == index.MaterialRemoved
+func (o *owner) removedAttachment(ctx context.Context) func(string) bool {
+	return func(attachment string) bool { return o.attachment(ctx, attachment).State == index.MaterialRemoved }
+}
+
+// attachment is one of the session; it has no state if there is none.
+func (o *owner) attachment(ctx context.Context, id string) Material {
+	row, known := lookUp[journal.MaterialRow](ctx, o, journal.MaterialKey(o.id, Attachments, id))
+	if !known {
+		return Material{}
 	}
+	return materialOf(row)
 }
 
 // attachments are those of a message, for its agent. One that is gone meanwhile says so

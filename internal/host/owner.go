@@ -48,6 +48,7 @@ type owner struct {
 	flow    *flow.Progress                            // of the active workflow, nil for none
 	stall   <-chan time.Time                          // set while the workflow rests
 	failure error                                     // why the owner must end
+	unread  error                                     // why a decision does not know what it must
 	env     decide.Env                                // what is the same for every decision
 }
 
@@ -64,8 +65,8 @@ func newOwner(h *Host, id string) *owner {
 	o.env = decide.Env{
 		ExecutorPresent: o.present, AwaitExecutor: !h.opt.FailAbsent,
 		NewID: h.opt.NewID, QueueLimit: h.opt.QueueLimit,
-		Run: h.endedRun(ctx, id), Workflow: h.endedWorkflow(ctx, id), Interrupt: h.closedInterrupt(ctx, id), Message: h.recorded(ctx, id),
-		Attachment: h.readyAttachment(ctx, id), Removed: h.removedAttachment(ctx, id),
+		Run: o.endedRun(ctx), Workflow: o.endedWorkflow(ctx), Interrupt: o.closedInterrupt(ctx), Message: o.recorded(ctx),
+		Attachment: o.readyAttachment(ctx), Removed: o.removedAttachment(ctx),
 	}
 	return o
 }
@@ -225,6 +226,9 @@ func (o *owner) answer(t *task) (decide.Answer, error) {
 	}
 	outcome := o.decide(t)
 	defer o.settlePlace()
+	if o.unread != nil {
+		return decide.Answer{}, fmt.Errorf("decide: %w", o.unread)
+	}
 	if err := o.write(ctx, t, &outcome); err != nil {
 		return decide.Answer{}, err
 	}
@@ -249,6 +253,7 @@ func (o *owner) answer(t *task) (decide.Answer, error) {
 // decide asks what the command leads to. For one that may start a run a place is taken;
 // settlePlace gives it back if none was started.
 func (o *owner) decide(t *task) decide.Outcome {
+	o.unread = nil
 	env := o.env
 	env.Now, env.Actor, env.CommandID = o.host.opt.Now(), t.actor, t.commandID
 	if mayStart(t.command) {

@@ -213,10 +213,10 @@ func (o *owner) performer() performer {
 }
 
 // endedWorkflow tells the state of a workflow of the session that is no longer active.
-func (h *Host) endedWorkflow(ctx context.Context, id string) func(string) (session.RunState, bool) {
+func (o *owner) endedWorkflow(ctx context.Context) func(string) (session.RunState, bool) {
 	return func(workflow string) (session.RunState, bool) {
-		row, err := journal.Get[journal.WorkflowRow](ctx, h.journal, journal.WorkflowKey(workflow))
-		if err != nil || row.Session != id {
+		row, known := lookUp[journal.WorkflowRow](ctx, o, journal.WorkflowKey(workflow))
+		if !known || row.Session != o.id {
 			return "", false
 		}
 		return session.RunState(row.State), true
