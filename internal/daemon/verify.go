@@ -25,7 +25,7 @@ func verifyBlobs(ctx context.Context, cfg config.Config, j journal.Index, report
 		return fmt.Errorf("look for contents: %w", err)
 	}
 	judged := map[string]string{}         // what is wrong with a digest
-	unreadable := func(journal.Damage) {} // the journal's own report has it
+	unreadable := func(journal.Damage) {} // the journal has reported it
 	for row, err := range journal.Each[journal.MaterialRow](ctx, j, journal.Materials{}, unreadable) {
 		if err != nil {
 			return fmt.Errorf("list attachments and artifacts: %w", err)

@@ -150,6 +150,13 @@ func (s *shelf) matchesWork() {
 	if known && catalogue.State != state {
 		s.t.Errorf("the session is %s, want %s", catalogue.State, state)
 	}
+	if again := index.CurrentOpen(s.state); again != want {
+		s.t.Errorf("open work by the state: got %+v, want %+v", again, want)
+	}
+	updated := index.Read[index.Session](catalogue.Value).UpdatedAt
+	if again := index.CurrentSession("s", s.state, s.desk, updated); known && !journal.EqualRows(again, catalogue) {
+		s.t.Errorf("catalogue by the state: got %+v, want %+v", again, catalogue)
+	}
 }
 
 // Derived again from the facts, the rows of any trace are those that were written with
