@@ -27,7 +27,8 @@
 //   - A deleted session leaves a tombstone: its id answers [ErrDeleted] for
 //     ever.
 //   - Damage costs the sessions it touches and is reported by name
-//     ([DamagedError]); nothing is skipped in silence.
+//     ([DamagedError], and [Damage] of a row in a list); nothing is skipped in
+//     silence. A row that a batch writes is whole, whatever stood there.
 //
 // # Concurrency
 //

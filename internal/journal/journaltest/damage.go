@@ -204,3 +204,22 @@ func testDamagedRowsAreDeleted(t *testing.T, engine Engine) {
 		}
 	}
 }
+
+// A workflow whose row was unreadable keeps its beginning.
+func testDamagedWorkflow(t *testing.T, engine Engine) {
+	j := open(t, engine, journal.Options{})
+	s := NewStory("s")
+	mustAppend(t, j, s.Batch(s.Facts(2)...))
+	begins := s.Batch(s.Fact(Place{Workflow: "w"}))
+	begins.Changes = []journal.Change{put(journal.WorkflowRow{ID: "w", Session: "s", First: 3, State: "running"})}
+	mustAppend(t, j, begins)
+	engine.Damage(t, j, journal.WorkflowKey("w"))
+	mustAppend(t, j, s.Batch(s.Facts(1)...))
+	ends := s.Batch(s.Fact(Place{Workflow: "w"}))
+	ends.Changes = []journal.Change{put(journal.WorkflowRow{ID: "w", Session: "s", Last: 5, State: "finished"})}
+	mustAppend(t, j, ends)
+	row, err := journal.Get[journal.WorkflowRow](context.Background(), j, journal.WorkflowKey("w"))
+	if err != nil || row.First != 3 || row.Last != 5 {
+		t.Errorf("got %+v, %v; want it from 3 to 5", row, err)
+	}
+}

@@ -74,6 +74,7 @@ func Run(t *testing.T, engine Engine) {
 		{"damaged rows, written", testDamagedRowsAreWritten},
 		{"damaged rows, found", testDamagedRowsAreFound},
 		{"damaged rows, deleted", testDamagedRowsAreDeleted},
+		{"damaged workflow", testDamagedWorkflow},
 		{"snapshots", testSnapshots},
 		{"delete", testDelete},
 		{"space", testSpace},

@@ -15,7 +15,8 @@
 //     itself, which shows batches before their sync and after a failed one.
 //   - A stored batch carries a checksum, its own place, and the hash of the
 //     batch before it in its session. A batch that fails its checks is a
-//     journal.DamagedError of its session; others go on.
+//     journal.DamagedError of its session; others go on. So do lists behind a row
+//     that cannot be read; a key of a list leads to a row that has that key.
 //   - Marks and rows are in the same atomic write as the facts they are about.
 //     Marks follow from the facts alone (spans.go), so verify can make them
 //     again.
@@ -30,6 +31,6 @@
 //
 // # What it is not
 //
-// It does not repair: a damaged store is reported, by session, and copied by
-// another tool. It shares its directory with nobody.
+// It does not repair: a damaged store is reported, by session, and a row is
+// whole again when a batch writes it. It shares its directory with nobody.
 package pebble

@@ -117,10 +117,25 @@ func (j *Journal) plannedRow(p *plan, key journal.Key) (journal.Row, error) {
 		return row, nil
 	}
 	row, err := j.rowAt(key)
-	if errors.Is(err, journal.ErrDamaged) && (key.Kind == journal.KindInterrupt || key.Kind == journal.KindTimer) {
-		return j.current.Load().lostRow(key)
+	if errors.Is(err, journal.ErrDamaged) {
+		switch key.Kind {
+		case journal.KindInterrupt, journal.KindTimer:
+			return j.current.Load().lostRow(key)
+		case journal.KindWorkflow:
+			return j.current.Load().lostWorkflow(p.tail.stream, key.ID)
+		}
 	}
 	return row, err
+}
+
+// lostWorkflow is what the marks of a session tell of a workflow whose row cannot be read:
+// where it began. It is nil where they have none.
+func (v *view) lostWorkflow(s stream, id string) (journal.Row, error) {
+	number, sequence, found, err := v.markBefore(s, span{spanWorkflow, id}, 2)
+	if err != nil || !found || number != 1 {
+		return nil, err
+	}
+	return journal.WorkflowRow{ID: id, Session: s.session, First: sequence}, nil
 }
 
 // lostRow is what the lists tell of an interrupt or timer whose row cannot be read: all
