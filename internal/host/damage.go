@@ -52,7 +52,7 @@ func (t *told) first(d journal.Damage) bool {
 // damaged tells, once in the life of the host, of a row that cannot be read.
 func (h *Host) damaged(d journal.Damage) {
 	if h.told.first(d) {
-		h.opt.Logger.Error("stored data is damaged: see mahati verify", "session", d.Session, "row", d.Key.String(), "error", d.Cause)
+		h.opt.Logger.Error("stored data is damaged: see mahati verify", "session", d.Session, "row", d.Key.String(), "error", d.Cause.Error())
 	}
 }
 
@@ -132,6 +132,9 @@ func (h *Host) askedByFacts(ctx context.Context, p access.Principal, d journal.D
 	}
 	if known = mayKnow(p, access.ResolveInterrupt, session, err); !known || err != nil {
 		return nil, known, nil
+	}
+	if _, err := h.journal.Row(ctx, d.Key); err == nil {
+		return nil, true, nil // it is whole, and listed where it belongs
 	}
 	row, err := h.interruptByFacts(ctx, d)
 	if err == nil {

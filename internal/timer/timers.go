@@ -59,7 +59,7 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Damaged == nil {
 		o.Damaged = func(d journal.Damage) {
-			o.Logger.Error("a timer cannot be read", "session", d.Session, "timer", d.Key.ID, "cause", d.Cause)
+			o.Logger.Error("a timer cannot be read", "session", d.Session, "timer", d.Key.ID, "cause", d.Cause.Error())
 		}
 	}
 	return o
