@@ -91,6 +91,25 @@ func (m *Message) set(field int, s *scanner) bool {
 	return s.string([]*string{&m.MessageID, &m.Role, &m.Text}[field])
 }
 
+// messagePart is Message for a reader of many: ids repeat, and texts are added to others, so
+// that neither needs a string of its own.
+type messagePart struct {
+	Message
+	text     []byte // instead of Text where the scanner read it; part of what was scanned
+	id, role string
+}
+
+func (m *messagePart) set(field int, s *scanner) (ok bool) {
+	switch field {
+	case 0:
+		return s.same(&m.MessageID, &m.id)
+	case 1:
+		return s.same(&m.Role, &m.role)
+	}
+	m.text, ok = s.bytes()
+	return ok
+}
+
 var blockFields = []string{"block_id", "kind", "data"}
 
 func (b *Block) fields() []string { return blockFields }

@@ -27,6 +27,7 @@ type Reducer struct {
 	status, reason string
 	canceled       bool
 	messages       keyed[messageText]
+	part           messagePart
 	blocks         []Block
 	tools          keyed[ToolState]
 	plan           []Step
@@ -37,7 +38,7 @@ type Reducer struct {
 	overflow       bool
 	checkpoint     Cursor
 	lastType       Type
-	beforeCancel   Type // of the record before the first run.canceled
+	beforeCancel   Type   // of the record before the first run.canceled
 	hiddenAsks     uint64 // approvals that were asked in records whose payload was replaced
 	counts         Counts
 	findings       findings
@@ -158,8 +159,9 @@ func (r *Reducer) close() {
 }
 
 func (r *Reducer) message(e *Event, seen bool) *Error {
-	var said Message
-	apply, refusal := payloadOf(r, e, seen, &said)
+	said := &r.part
+	said.Message, said.text = Message{}, nil
+	apply, refusal := payloadOf(r, e, seen, said)
 	if !apply {
 		return refusal
 	}
@@ -167,7 +169,7 @@ func (r *Reducer) message(e *Event, seen bool) *Error {
 	if said.Role != "" {
 		m.role = said.Role
 	}
-	m.text = append(m.text, said.Text...)
+	m.text = append(append(m.text, said.text...), said.Text...)
 	m.completed = m.completed || e.Type == MessageCompleted
 	return nil
 }

@@ -2,6 +2,7 @@ package harness
 
 import (
 	"strings"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -218,18 +219,13 @@ func (s *scanner) unquote(start, escape int) ([]byte, bool) {
 }
 
 // escape decodes what follows a backslash and returns its length. It declines, with 0, what
-// is none, and surrogates.
+// is none, and half a surrogate pair.
 func (s *scanner) escape(text []byte) int {
 	if len(text) == 0 {
 		return 0
 	}
 	if text[0] == 'u' {
-		r, ok := hex4(text[1:])
-		if !ok || 0xD800 <= r && r <= 0xDFFF {
-			return 0
-		}
-		s.scratch = utf8.AppendRune(s.scratch, r)
-		return 5
+		return s.escapeRune(text[1:])
 	}
 	c := unescaped(text[0])
 	if c == 0 {
@@ -237,6 +233,24 @@ func (s *scanner) escape(text []byte) int {
 	}
 	s.scratch = append(s.scratch, c)
 	return 1
+}
+
+func (s *scanner) escapeRune(text []byte) int {
+	r, ok := hex4(text)
+	n := 5
+	if utf16.IsSurrogate(r) {
+		if len(text) < 6 || text[4] != '\\' || text[5] != 'u' {
+			return 0
+		}
+		var low rune
+		low, ok = hex4(text[6:])
+		r, n = utf16.DecodeRune(r, low), 11
+	}
+	if !ok || n == 11 && r == utf8.RuneError {
+		return 0
+	}
+	s.scratch = utf8.AppendRune(s.scratch, r)
+	return n
 }
 
 // unescaped is the byte that an escape of two characters means, 0 if it is none.
