@@ -12,7 +12,8 @@ import (
 type decoder struct {
 	scan scanner
 	env  envelope
-	slow bool // whether the last text was left to encoding/json
+	seen uint32 // the fields of the last text, where the scanner took it
+	slow bool   // whether it was left to encoding/json
 }
 
 // Decode reads one record from its JSON text and changes nothing of it: fields are neither
@@ -70,8 +71,8 @@ func (d *decoder) scanned(text []byte, to target) bool {
 		d.scan.scratch = nil
 	}
 	d.scan.text, d.scan.scratch = text, d.scan.scratch[:0]
-	_, ok := d.scan.document(to)
-	d.slow = !ok
+	seen, ok := d.scan.document(to)
+	d.seen, d.slow = seen, !ok
 	return ok
 }
 
@@ -89,8 +90,11 @@ func decodeError(err error) *Error {
 }
 
 func article(kind string) string {
-	if kind == "array" || kind == "object" {
+	switch kind {
+	case "array", "object":
 		return "an " + kind
+	case "bool":
+		return "a boolean"
 	}
 	return "a " + kind
 }

@@ -139,22 +139,30 @@ func chosenID(id string) bool {
 	return id != "" && len(id) <= MaxIDBytes && strings.Trim(id, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:-") == ""
 }
 
+// envelopeRule is what a field of every record must be.
+type envelopeRule struct {
+	field, expected, rule string
+	broken                func(*Event) bool
+}
+
+var envelopeRules = []envelopeRule{
+	{"version", Version, "the protocol's version is compared whole", func(e *Event) bool { return e.Version != Version }},
+	{"run_id", "", "a record names its run", func(e *Event) bool { return e.RunID == "" }},
+	{"sequence", "", "a record has a sequence, from 1", func(e *Event) bool { return e.Sequence == 0 }},
+	{"event_id", "", "a record has an id", func(e *Event) bool { return e.EventID == "" }},
+	{"type", "", "a record has a type", func(e *Event) bool { return e.Type == "" }},
+}
+
+func (r *envelopeRule) refusal(e *Event) *Error {
+	return (&Error{Code: CodeEnvelope, Field: r.field, Expected: r.expected, Rule: r.rule}).of(e)
+}
+
 // validate reports what makes a record one that no consumer takes.
 func (e *Event) validate() *Error {
-	wrong := func(field, expected, rule string) *Error {
-		return (&Error{Code: CodeEnvelope, Field: field, Expected: expected, Rule: rule}).of(e)
-	}
-	switch {
-	case e.Version != Version:
-		return wrong("version", Version, "the protocol's version is compared whole")
-	case e.RunID == "":
-		return wrong("run_id", "", "a record names its run")
-	case e.Sequence == 0:
-		return wrong("sequence", "", "a record has a sequence, from 1")
-	case e.EventID == "":
-		return wrong("event_id", "", "a record has an id")
-	case e.Type == "":
-		return wrong("type", "", "a record has a type")
+	for i := range envelopeRules {
+		if rule := &envelopeRules[i]; rule.broken(e) {
+			return rule.refusal(e)
+		}
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 )
 
 type harnessCommands struct {
+	Check    harnessCheckCommand     `cmd:"" help:"Judge a run log strictly, and list all that is wrong with it."`
 	Protocol harnessProtocolCommands `cmd:"" help:"Tools for logs of fak.harness.run/v1."`
 }
 
