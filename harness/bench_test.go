@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"runtime"
@@ -138,7 +139,7 @@ func peak(log *made) float64 {
 			most = max(most, alive())
 		}
 	}
-	if _, err := Project(log, SeePublic); err != nil {
+	if _, err := Project(log, SeePublic); errors.Is(err, CodeOrder) || errors.Is(err, CodeIO) {
 		panic(err)
 	}
 	return float64(most) - float64(before)
