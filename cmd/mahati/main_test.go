@@ -49,3 +49,26 @@ func TestProgram(t *testing.T) {
 		}
 	}
 }
+
+// TestReaderIsGone: a view of a log that nobody takes any more ends with exit code 1, and not
+// by a signal, of which a shell's pipeline tells nothing.
+func TestReaderIsGone(t *testing.T) {
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Close()
+	defer w.Close()
+	cmd := exec.Command(program, "harness", "protocol", "project", "--input", os.DevNull)
+	cmd.Env = append(os.Environ(), asProgram+"=1")
+	var told strings.Builder
+	cmd.Stdout, cmd.Stderr = w, &told
+	var exit *exec.ExitError
+	if err := cmd.Run(); !errors.As(err, &exit) || exit.ExitCode() != 1 || !strings.Contains(told.String(), "io: write the view") {
+		t.Errorf("got %v and %q", err, told.String())
+	}
+}
