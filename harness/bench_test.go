@@ -97,25 +97,73 @@ func oneMessage(n int) *made {
 	}}
 }
 
-// BenchmarkProject reads logs and reduces them: records a second, what is allocated for
-// each, and the most that was alive.
+// quiet is a log of records that change what is kept, and add nothing to it.
+func quiet(n int) *made {
+	return &made{n: n, record: func(i int) (string, string) {
+		switch i % 4 {
+		case 0:
+			return "checkpoint", `{"cursor":{"version":"fak.harness.run/v1","run_id":"run-0001","sequence":1,"checkpoint":"t"}}`
+		case 1:
+			return "run.started", `{"status":"running"}`
+		case 2:
+			return "usage", `{"input_tokens":1,"output_tokens":1}`
+		}
+		return "vendor.progress", `{"text":"a payload that nobody keeps"}`
+	}}
+}
+
+var benchmarkLogs = []struct {
+	name string
+	log  func(int) *made
+}{{"mixed", mixed}, {"one-message", oneMessage}, {"quiet", quiet}}
+
+// BenchmarkProject reads logs and reduces them: records a second of one processor, what is
+// allocated for each, and the most that was alive.
 func BenchmarkProject(b *testing.B) {
-	for name, log := range map[string]func(int) *made{"mixed": mixed, "one-message": oneMessage} {
+	for _, l := range benchmarkLogs {
 		for _, n := range []int{10_000, 100_000} {
-			b.Run(fmt.Sprintf("%s/%d", name, n), func(b *testing.B) {
-				b.ReportAllocs()
-				busy := processorTime(b)
-				for b.Loop() {
-					if _, err := Project(log(n), SeePublic); err != nil {
+			b.Run(fmt.Sprintf("%s/%d", l.name, n), func(b *testing.B) {
+				measure(b, n, func() {
+					if _, err := Project(l.log(n), SeePublic); err != nil {
 						b.Fatal(err)
 					}
-				}
-				b.ReportMetric(float64(n)*float64(b.N)/b.Elapsed().Seconds(), "events/s")
-				b.ReportMetric(float64(n)*float64(b.N)/(processorTime(b)-busy).Seconds(), "events/cpu-s")
-				b.ReportMetric(peak(log(n)), "peak-bytes")
+				})
+				b.ReportMetric(peak(l.log(n)), "peak-bytes")
 			})
 		}
 	}
+}
+
+// BenchmarkPlain reads a log as BenchmarkProject does, the plain way: whole, and by
+// encoding/json.
+func BenchmarkPlain(b *testing.B) {
+	const n = 100_000
+	log, err := io.ReadAll(mixed(n))
+	if err != nil {
+		b.Fatal(err)
+	}
+	measure(b, n, func() {
+		var m model
+		if code := m.project(log); code != "" {
+			b.Fatal(code)
+		}
+	})
+}
+
+// measure runs what reads n records on one processor.
+func measure(b *testing.B, n int, read func()) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	busy := processorTime(b)
+	for b.Loop() {
+		read()
+	}
+	records := float64(n) * float64(b.N)
+	b.ReportMetric(records/(processorTime(b)-busy).Seconds(), "events/cpu-s")
+	runtime.ReadMemStats(&after)
+	b.ReportMetric(float64(after.Mallocs-before.Mallocs)/records, "allocs/event")
+	b.ReportMetric(float64(after.TotalAlloc-before.TotalAlloc)/records, "bytes/event")
 }
 
 // BenchmarkMakeLog is what the logs of the others cost by themselves.

@@ -145,19 +145,6 @@ func TestErrorText(t *testing.T) {
 // TestMemory: reading a log holds one line and what the log says, however long the log is:
 // of records that say nothing, as many as there are.
 func TestMemory(t *testing.T) {
-	quiet := func(n int) *made {
-		return &made{n: n, record: func(i int) (string, string) {
-			switch i % 4 {
-			case 0:
-				return "checkpoint", `{"cursor":{"version":"fak.harness.run/v1","run_id":"run-0001","sequence":1,"checkpoint":"t"}}`
-			case 1:
-				return "run.started", `{"status":"running"}`
-			case 2:
-				return "usage", `{"input_tokens":1,"output_tokens":1}`
-			}
-			return "vendor.progress", `{"text":"a payload that nobody keeps"}`
-		}}
-	}
 	short, long := peak(quiet(2_000)), peak(quiet(60_000))
 	if allowed := short + 256<<10; long > allowed {
 		t.Errorf("alive at most: %.0f bytes in a log of 2,000 records, %.0f in one of 60,000", short, long)

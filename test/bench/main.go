@@ -24,6 +24,7 @@ type section struct {
 var sections = []section{
 	{"kernel", false, measureKernel},
 	{"hydrate", false, measureHydrate},
+	{"runlog", false, measureRunLog},
 	{"idle", true, measureIdle},
 	{"reach", true, measureReach},
 	{"history", true, measureHistory},
