@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"strconv"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/mahati-host/mahati/narad"
@@ -56,14 +57,15 @@ func (e *Event) onOneLine() (narad.Raw, error) {
 	if !json.Valid(e.Payload) {
 		return nil, (&Error{Code: CodeSyntax, Field: "payload", Rule: "a payload is one JSON value"}).of(e)
 	}
+	if !utf8.Valid(e.Payload) {
+		return nil, (&Error{Code: CodeUTF8, Field: "payload", Rule: "a payload is UTF-8"}).of(e)
+	}
 	if !bytes.ContainsAny(e.Payload, "\n\r") {
 		return bytes.Trim(e.Payload, " \t"), nil
 	}
 	var line bytes.Buffer
-	if err := json.Compact(&line, e.Payload); err != nil {
-		return nil, (&Error{Code: CodeSyntax, Field: "payload", Rule: "a payload is one JSON value"}).of(e)
-	}
-	return line.Bytes(), nil
+	err := json.Compact(&line, e.Payload)
+	return line.Bytes(), err
 }
 
 // quote appends a JSON string. Bytes that are not UTF-8 become U+FFFD.

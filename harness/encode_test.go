@@ -35,6 +35,7 @@ func TestEncode(t *testing.T) {
 	for want, change := range map[Code]func(*Event){
 		CodeEnvelope: func(e *Event) { e.RunID = "" },
 		CodeSyntax:   func(e *Event) { e.Payload = []byte(`{"a":}`) },
+		CodeUTF8:     func(e *Event) { e.Payload = []byte("\"\xff\"") },
 		CodeLength:   func(e *Event) { e.Payload = []byte(`"` + strings.Repeat("x", MaxLineBytes) + `"`) },
 	} {
 		e := sound

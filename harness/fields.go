@@ -42,6 +42,9 @@ func (e *envelope) set(field int, s *scanner) (ok bool) {
 
 // kind reads a type, without a copy of the names that are known.
 func (s *scanner) kind(to *Type) bool {
+	if s.null() {
+		return true
+	}
 	text, ok := s.bytes()
 	for _, known := range knownTypes {
 		if string(known) == string(text) {
@@ -58,6 +61,9 @@ var knownTypes = append([]Type{
 }, Types()...)
 
 func (s *scanner) class(to *Sensitivity) bool {
+	if s.null() {
+		return true
+	}
 	text, ok := s.bytes()
 	switch string(text) {
 	case string(Public):
@@ -106,6 +112,9 @@ func (m *messagePart) set(field int, s *scanner) (ok bool) {
 	case 1:
 		return s.same(&m.Role, &m.role)
 	}
+	if s.null() {
+		return true
+	}
 	m.text, ok = s.bytes()
 	return ok
 }
@@ -139,10 +148,17 @@ var planFields = []string{"steps"}
 func (p *Plan) fields() []string { return planFields }
 
 func (p *Plan) set(_ int, s *scanner) bool {
+	if s.null() {
+		return true
+	}
 	p.Steps = []Step{}
 	return s.array(func() bool {
 		var step Step
-		_, ok := s.object(&step)
+		ok := s.null()
+		if !ok {
+			_, ok = s.object(&step)
+		}
+		s.nulled = false
 		p.Steps = append(p.Steps, step)
 		return ok
 	})
@@ -205,7 +221,11 @@ var checkpointFields = []string{"cursor"}
 func (c *Checkpoint) fields() []string { return checkpointFields }
 
 func (c *Checkpoint) set(_ int, s *scanner) bool {
+	if s.null() {
+		return true
+	}
 	_, ok := s.object(&c.Cursor)
+	s.nulled = false
 	return ok
 }
 

@@ -8,12 +8,13 @@ import (
 
 // A scanner reads one JSON text in a single pass, and only where every reader of JSON says
 // the same: fields of their declared type under their exact names, once each, valid UTF-8,
-// integers in plain digits, little nesting. Everything else (folded or repeated keys, null,
-// lone surrogates, errors) it declines, and encoding/json decides (R38).
+// integers in plain digits, little nesting. Everything else (folded or repeated keys, lone
+// surrogates, errors) it declines, and encoding/json decides (R38).
 type scanner struct {
 	text    []byte
 	at      int
 	members int    // members of the last object that was left, known or not
+	nulled  bool   // whether the last field that was read is null
 	scratch []byte // strings with escapes, decoded; grows only
 }
 
@@ -28,7 +29,7 @@ type target interface {
 const scanDepth = 64
 
 // document reads a text that is one object and nothing else. Seen has a bit for each field
-// that was there.
+// that was there and not null.
 func (s *scanner) document(t target) (seen uint32, ok bool) {
 	s.at = 0
 	seen, ok = s.object(t)
@@ -41,6 +42,7 @@ func (s *scanner) object(t target) (seen uint32, ok bool) {
 		return 0, false
 	}
 	names, next, members := t.fields(), 0, 0
+	var had uint32 // null or not
 	if s.is('}') {
 		s.members = 0
 		return 0, true
@@ -58,10 +60,14 @@ func (s *scanner) object(t target) (seen uint32, ok bool) {
 			}
 		} else {
 			bit := uint32(1) << field
-			if seen&bit != 0 || !t.set(field, s) {
+			s.nulled = false
+			if had&bit != 0 || !t.set(field, s) {
 				return 0, false
 			}
-			seen, next = seen|bit, field+1
+			had, next = had|bit, field+1
+			if !s.nulled {
+				seen |= bit
+			}
 		}
 		if !s.is(',') {
 			s.members = members
@@ -292,7 +298,16 @@ func hex4(text []byte) (r rune, ok bool) {
 	return r, true
 }
 
+// null consumes a null, which leaves a field as if it were absent.
+func (s *scanner) null() bool {
+	s.nulled = s.literal("null")
+	return s.nulled
+}
+
 func (s *scanner) string(to *string) bool {
+	if s.null() {
+		return true
+	}
 	text, ok := s.bytes()
 	*to = string(text)
 	return ok
@@ -300,6 +315,9 @@ func (s *scanner) string(to *string) bool {
 
 // same is string for a value that is often the one before, which it then keeps.
 func (s *scanner) same(to *string, before *string) bool {
+	if s.null() {
+		return true
+	}
 	text, ok := s.bytes()
 	if string(text) != *before {
 		*before = string(text)
@@ -309,6 +327,9 @@ func (s *scanner) same(to *string, before *string) bool {
 }
 
 func (s *scanner) boolean(to *bool) bool {
+	if s.null() {
+		return true
+	}
 	if s.literal("true") {
 		*to = true
 		return true
@@ -328,7 +349,13 @@ func (s *scanner) literal(word string) bool {
 
 // natural reads an integer of at most 19 digits without sign, which 64 bits hold.
 func (s *scanner) natural(to *uint64) bool {
-	s.space()
+	if s.null() {
+		return true
+	}
+	return s.digitsOf(to)
+}
+
+func (s *scanner) digitsOf(to *uint64) bool {
 	start := s.at
 	*to = 0
 	for ; s.at < len(s.text) && '0' <= s.text[s.at] && s.text[s.at] <= '9'; s.at++ {
@@ -342,7 +369,9 @@ func (s *scanner) natural(to *uint64) bool {
 }
 
 func (s *scanner) integer(to *int64) bool {
-	s.space()
+	if s.null() {
+		return true
+	}
 	negative := s.at < len(s.text) && s.text[s.at] == '-'
 	if negative {
 		s.at++
@@ -351,7 +380,7 @@ func (s *scanner) integer(to *int64) bool {
 		}
 	}
 	var n uint64
-	if !s.natural(&n) || n >= 1<<63 {
+	if !s.digitsOf(&n) || n >= 1<<63 {
 		return false
 	}
 	*to = int64(n)

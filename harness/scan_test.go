@@ -23,7 +23,9 @@ var lineSeeds = []string{
 	`{"steps":[{"id":"a","text":"b","status":"c"},null,{}]}`, `{"steps":null}`, `{"steps":[]}`, `{"steps":{}}`, `{"steps":[{"id":"a"}],"steps":[{"text":"b"}]}`,
 	`{"retryable":true,"code":"c","message":"m"}`, `{"retryable":"true"}`, `{"input_tokens":-9223372036854775808,"output_tokens":9223372036854775807}`, `{"input_tokens":9223372036854775808}`, `{"input_tokens":-0}`, `{"input_tokens":1E2}`,
 	`{"cursor":{"version":"v","run_id":"r","sequence":3,"checkpoint":"c"}}`, `{"cursor":5}`, `{"cursor":null}`,
-	`{"block_id":"b","kind":"k","data": {"a" : 1.10} }`, `{"data":null}`, `{"redacted":true}`,
+	`{"block_id":"b","kind":"k","data": {"a" : 1.10} }`, `{"data":null}`, `{"redacted":true}`, `{"redacted":null}`,
+	`{"version":null,"run_id":null,"sequence":null,"event_id":null,"correlation_id":null,"causation_id":null,"type":null,"sensitivity":null}`,
+	`{"code":null,"retryable":null,"input_tokens":null,"status":nul,"text":null,"message_id":null,"steps":[null],"cursor":{"sequence":null}}`, `{"run_id":nullx}`,
 	`{"approval_id":"a","prompt":"p","status":"s","scope":"x","kind":"k","summary":"s","workspace":"w","risk":"r","consequence":"c","policy_reason":"p","fak_capability_floor":"f","codex_sandbox_policy":"c"}`,
 }
 
@@ -37,6 +39,10 @@ func FuzzScan(f *testing.F) {
 		scanned(t, text, &envelope{}, func(e *envelope) any { return &e.Event })
 		scanned(t, text, &Lifecycle{}, itself)
 		scanned(t, text, &Message{}, itself)
+		scanned(t, text, &messagePart{}, func(p *messagePart) any {
+			p.Text = string(p.text)
+			return &p.Message
+		})
 		scanned(t, text, &Block{}, itself)
 		scanned(t, text, &Tool{}, itself)
 		scanned(t, text, &Plan{}, itself)
@@ -101,7 +107,7 @@ func TestScannerTakesOrdinaryText(t *testing.T) {
 // TestScannerDeclines: what is doubtful is left to encoding/json.
 func TestScannerDeclines(t *testing.T) {
 	for _, text := range []string{
-		`{"run_id":null}`, `{"run_id":"a","run_id":"a"}`, `{"Run_id":"a"}`, "{\"\u017fequence\":1}", `{"run_id":"\ud83d"}`, `{"run_id":"\ud83d\u0041"}`, `{"run_id":"\ude00\ud83d"}`, "{\"run_id\":\"\xff\"}",
+		`{"run_id":null,"run_id":"a"}`, `{"run_id":"a","run_id":"a"}`, `{"Run_id":"a"}`, "{\"\u017fequence\":1}", `{"run_id":"\ud83d"}`, `{"run_id":"\ud83d\u0041"}`, `{"run_id":"\ude00\ud83d"}`, "{\"run_id\":\"\xff\"}",
 		`{"sequence":1.0}`, `{"sequence":01}`, `{} x`, `[]`, `{"run\u005fid":"a"}`, `{"payload":` + strings.Repeat("[", 70) + strings.Repeat("]", 70) + `}`,
 	} {
 		s := scanner{text: []byte(text)}
