@@ -9,6 +9,8 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/mahati-host/mahati/harness"
 )
@@ -86,11 +88,7 @@ func (a *app) project(name string, view harness.View, private bool) error {
 		return &fault{err: err, code: exitFailed}
 	}
 	signal.Ignore(syscall.SIGPIPE) // a reader that went away is an error like any other
-	var escape func(string) string
-	if a.out.terminal {
-		escape = visible
-	}
-	err = log.WriteView(a.out, view, escape)
+	err = a.writeView(log, view)
 	if errors.Is(err, harness.CodeInput) {
 		return usage(projectHelp, "--view must be cli, tui, or json")
 	}
@@ -99,6 +97,22 @@ func (a *app) project(name string, view harness.View, private bool) error {
 	}
 	a.tellFindings(log.Findings())
 	return nil
+}
+
+// writeView writes a view as it is, and to a terminal so that nothing in it acts there.
+func (a *app) writeView(log *harness.Reducer, view harness.View) error {
+	switch {
+	case !a.out.terminal:
+		return log.WriteView(a.out, view, nil)
+	case view != harness.ViewJSON:
+		return log.WriteView(a.out, view, visible)
+	}
+	var text strings.Builder
+	if err := log.WriteView(&text, view, nil); err != nil {
+		return err
+	}
+	_, err := io.WriteString(a.out, visibleJSON(text.String()))
+	return err
 }
 
 // tellFindings says what is worth a look in a log that was read.
@@ -125,3 +139,24 @@ func visible(text string) string {
 }
 
 var lineEnds = strings.NewReplacer("\n", `\n`, "\r", `\r`)
+
+// visibleJSON is visible for JSON text, which stays the same JSON: what acts on a terminal
+// can only stand in its strings.
+func visibleJSON(text string) string {
+	if !strings.ContainsFunc(text, harmful) && utf8.ValidString(text) {
+		return text
+	}
+	var b strings.Builder
+	for _, r := range text {
+		switch {
+		case !harmful(r):
+			b.WriteRune(r)
+		case r > 0xFFFF:
+			high, low := utf16.EncodeRune(r)
+			fmt.Fprintf(&b, `\u%04x\u%04x`, high, low)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+	}
+	return b.String()
+}

@@ -2,8 +2,10 @@ package cli
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"os"
+	"reflect"
 	"strings"
 	"syscall"
 	"testing"
@@ -30,6 +32,33 @@ func TestHarnessViewOnATerminal(t *testing.T) {
 		if out.String() != want {
 			t.Errorf("terminal %v: got %q, want %q", terminal, out.String(), want)
 		}
+	}
+}
+
+// TestHarnessJSONOnATerminal: the JSON view stays the same value, and nothing in it acts on a
+// terminal.
+func TestHarnessJSONOnATerminal(t *testing.T) {
+	log := t.TempDir() + "/log.jsonl"
+	record := `{"version":"fak.harness.run/v1","run_id":"r","sequence":1,"event_id":"e","type":"ui.block","sensitivity":"public",` +
+		"\"payload\":{\"block_id\":\"\u009b31m\u202e\U000e0041\x7f\",\"kind\":\"é\",\"data\":[\"\u009b\U000e0041\"]}}"
+	if err := os.WriteFile(log, []byte(record), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	shown := map[bool]string{}
+	for _, terminal := range []bool{true, false} {
+		var out bytes.Buffer
+		a := &app{Process: Process{Stdout: &out, Stderr: &out}, out: console{Writer: &out, terminal: terminal}}
+		if err := a.project(log, "json", false); err != nil {
+			t.Fatal(err)
+		}
+		shown[terminal] = out.String()
+	}
+	var plain, escaped any
+	if err := errors.Join(json.Unmarshal([]byte(shown[false]), &plain), json.Unmarshal([]byte(shown[true]), &escaped)); err != nil || !reflect.DeepEqual(plain, escaped) {
+		t.Errorf("%v: got %s\nwant %s", err, shown[true], shown[false])
+	}
+	if strings.ContainsFunc(shown[true], harmful) || !strings.ContainsFunc(shown[false], harmful) {
+		t.Errorf("got %q and, where no terminal is, %q", shown[true], shown[false])
 	}
 }
 

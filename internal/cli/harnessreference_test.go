@@ -173,6 +173,29 @@ func reducedWithoutHidden(t *testing.T, input, view string) string {
 	return stdout
 }
 
+// TestReferenceCheck: a strict reading refuses whatever the public program refuses, finds
+// something in each log of which the corpus says that the page has it otherwise, and takes
+// the public fixture.
+func TestReferenceCheck(t *testing.T) {
+	dir, cases := corpus(t)
+	for _, c := range cases {
+		if c.Input == "" {
+			continue
+		}
+		code, stdout, stderr := mahati(t, "harness", "check", filepath.Join(dir, c.Input))
+		refused := c.Views["json"].Exit != 0 || strings.HasPrefix(c.Verdict, "reject:")
+		if refused && code != 1 || code > 1 || stderr != "" {
+			t.Errorf("%s: got exit code %d, %q\n%s", c.Name, code, stderr, stdout)
+		}
+		if asked := strings.Contains(c.Verdict, "flag") || strings.HasPrefix(c.Verdict, "accept (but"); asked && strings.Contains(stdout, " 0 violations, 0 notes") {
+			t.Errorf("%s: %s, and got\n%s", c.Name, c.Verdict, stdout)
+		}
+		if c.Name == "roundtrip-fixture" && (code != 0 || !strings.Contains(stdout, "ok: 16 records, 0 violations, 1 note")) {
+			t.Errorf("the public fixture: got exit code %d and\n%s", code, stdout)
+		}
+	}
+}
+
 // TestReferenceArguments: the command line of the public program. Its two files are not
 // part of the corpus; what they hold can be told from what was printed.
 func TestReferenceArguments(t *testing.T) {
