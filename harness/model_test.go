@@ -56,7 +56,7 @@ func (m *model) apply(e Event) Code {
 		return CodeCanceled
 	}
 	m.canceled = m.canceled || e.Type == RunCanceled
-	if e.Sensitivity != Public && strings.Join(strings.Fields(string(e.Payload)), "") == redacted {
+	if e.Sensitivity != Public && len(e.Payload) <= 64 && bytes.Contains(e.Payload, []byte(`"redacted"`)) && onlyRedacted(e.Payload) {
 		return ""
 	}
 	var err error
@@ -111,6 +111,17 @@ func (m *model) apply(e Event) Code {
 		return CodePayload
 	}
 	return ""
+}
+
+// onlyRedacted reports whether a JSON value is {"redacted":true}.
+func onlyRedacted(value []byte) bool {
+	in := json.NewDecoder(bytes.NewReader(value))
+	for _, want := range []json.Token{json.Delim('{'), "redacted", true, json.Delim('}')} {
+		if got, err := in.Token(); err != nil || got != want {
+			return false
+		}
+	}
+	return true
 }
 
 // againstModel holds a projection to the model, however the log is cut while it is read.

@@ -108,6 +108,7 @@ func Project(in io.Reader, sight Sight) (*Reducer, error) {
 		case broken != nil:
 			continue
 		}
+		r.line = p.lines.n
 		if broken = r.apply(event); broken != nil {
 			broken.Line = p.lines.n
 			r = nil

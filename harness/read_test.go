@@ -116,6 +116,30 @@ func TestReader(t *testing.T) {
 	}
 }
 
+// TestCase119RecordsComeAsTheyAreWritten: of a log that is still written, each record is there
+// when its line is: no reader waits for more.
+func TestCase119RecordsComeAsTheyAreWritten(t *testing.T) {
+	lines := strings.SplitAfter(logOf(story...), "\n")
+	written := 0
+	in := NewReader(readerFunc(func(to []byte) (int, error) {
+		if written == len(story) {
+			return 0, io.EOF
+		}
+		written++
+		return copy(to, lines[written-1]), nil
+	}))
+	for i := range story {
+		event, err := in.Next()
+		if err != nil || event.Sequence != uint64(i+1) || written != i+1 {
+			t.Fatalf("record %d: got %+v, %v when %d were written", i+1, event, err, written)
+		}
+	}
+}
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(to []byte) (int, error) { return f(to) }
+
 // TestErrorText: an error names line, sequence, event, field, what was expected and the rule,
 // and of the log's own texts nothing but short, quoted ids.
 func TestErrorText(t *testing.T) {

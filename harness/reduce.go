@@ -42,6 +42,7 @@ type Reducer struct {
 	hiddenAsks     uint64 // approvals that were asked in records whose payload was replaced
 	counts         Counts
 	findings       findings
+	line           int // of the record, where it has one
 }
 
 // NewReducer returns the reducer of an empty log.
@@ -243,12 +244,18 @@ func (r *Reducer) resolved(e *Event, seen bool) *Error {
 	case !known && r.hiddenAsks > 0:
 		r.hiddenAsks--
 	case !a.Pending:
-		r.findings.note(&Error{Code: CodeApproval, Rule: "this approval does not wait for a decision"}, e)
+		r.note(&Error{Code: CodeApproval, Rule: "this approval does not wait for a decision"}, e)
 	case said.Scope != "" && said.Scope != a.Asked.Scope:
-		r.findings.note(&Error{Code: CodeApproval, Field: "payload.scope", Rule: "a decision grants no other scope than was asked for"}, e)
+		r.note(&Error{Code: CodeApproval, Field: "payload.scope", Rule: "a decision grants no other scope than was asked for"}, e)
 	}
 	a.Approval, a.Pending = said, false
 	return nil
+}
+
+// note keeps what is remarkable about a record.
+func (r *Reducer) note(what *Error, e *Event) {
+	what.Line = r.line
+	r.findings.note(what, e)
 }
 
 func (r *Reducer) artifact(e *Event, seen bool) *Error {
@@ -286,7 +293,7 @@ func (r *Reducer) used(e *Event, seen bool) *Error {
 	}
 	if overflow && !r.overflow {
 		r.overflow = true
-		r.findings.note(&Error{Code: CodeUsage, Rule: "a sum passed what 64 bits hold and wrapped"}, e)
+		r.note(&Error{Code: CodeUsage, Rule: "a sum passed what 64 bits hold and wrapped"}, e)
 	}
 	return nil
 }
@@ -299,7 +306,7 @@ func (r *Reducer) checkpointed(e *Event, seen bool) *Error {
 	}
 	r.checkpoint = said.Cursor
 	if said.Cursor != (Cursor{}) && said.Cursor.Checkpoint == "" {
-		r.findings.note(&Error{Code: CodeCheckpoint, Field: "payload.cursor.checkpoint", Rule: "a checkpoint without a token resumes nothing"}, e)
+		r.note(&Error{Code: CodeCheckpoint, Field: "payload.cursor.checkpoint", Rule: "a checkpoint without a token resumes nothing"}, e)
 	}
 	return nil
 }
