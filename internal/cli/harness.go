@@ -20,9 +20,13 @@ type harnessCommands struct {
 	Protocol harnessProtocolCommands `cmd:"" help:"Tools for logs of fak.harness.run/v1."`
 }
 
+func (harnessCommands) Help() string { return "Example: mahati harness check run.jsonl" }
+
 type harnessProtocolCommands struct {
 	Project projectCommand `cmd:"" passthrough:"" help:"Show what a run log says."`
 }
+
+func (harnessProtocolCommands) Help() string { return projectExample }
 
 // projectCommand reads its flags itself, by the rules of the public program that it agrees
 // with: one or two dashes, the last of a repeated flag, nothing after the first argument
@@ -30,6 +34,11 @@ type harnessProtocolCommands struct {
 type projectCommand struct {
 	Args []string `arg:"" optional:"" help:"See mahati harness protocol project --help."`
 }
+
+const projectExample = "Example: mahati harness protocol project --input run.jsonl --view cli"
+
+// Help is for the command's parents: the command itself prints projectUsage.
+func (projectCommand) Help() string { return projectExample }
 
 const projectUsage = `Usage: mahati harness protocol project --input FILE|- [flags]
 
@@ -43,7 +52,9 @@ secret are never shown, private ones when you ask for them.
 The exit code is 0 when the log was read, 1 when it could not be or is not sound, and 2 when
 the command was called wrongly. Then nothing is on standard output.
 
-Example: mahati harness protocol project --input run.jsonl --view cli
+Example:
+
+    mahati harness protocol project --input run.jsonl --view cli
 `
 
 // Run performs the command.
