@@ -1,6 +1,10 @@
 package harness
 
-import "github.com/mahati-host/mahati/narad"
+import (
+	"encoding/json"
+
+	"github.com/mahati-host/mahati/narad"
+)
 
 // The fields of the envelope and of every payload, as the scanner reads them: the names in
 // the order of the contract, and a reader for each. The tags of the types say the same to
@@ -104,6 +108,9 @@ type messagePart struct {
 	text     []byte // instead of Text where the scanner read it; part of what was scanned
 	id, role string
 }
+
+// UnmarshalJSON reads the message itself, so that an error names its fields.
+func (m *messagePart) UnmarshalJSON(text []byte) error { return json.Unmarshal(text, &m.Message) }
 
 func (m *messagePart) set(field int, s *scanner) (ok bool) {
 	switch field {

@@ -148,6 +148,7 @@ func TestErrorText(t *testing.T) {
 		{logOf(started) + recordOf(3, "x"), `order: line 2, sequence 3, event "e3", sequence: sequences count from 1 without a gap (expected "2")`},
 		{logOf(started) + strings.Replace(recordOf(2, "x"), `"r"`, `"q"`, 1), `order: line 2, sequence 2, event "e2", run_id: a log has the records of one run (expected "r")`},
 		{logOf(started, `usage {"input_tokens":"PAYLOAD"}`), `payload: line 2, sequence 2, event "e2", payload.input_tokens: this is no payload of usage`},
+		{logOf(started, `message.delta {"message_id":{"PAYLOAD":1}}`), `payload: line 2, sequence 2, event "e2", payload.message_id: this is no payload of message.delta`},
 		{strings.Replace(logOf(started), "run/v1", "run/v9", 1), `envelope: line 1, sequence 1, event "e1", version: the protocol's version is compared whole (expected "fak.harness.run/v1")`},
 		{strings.Replace(logOf(started), `:1,`, `:1.5,`, 1), `json-type: line 1, sequence: a number cannot stand here`},
 		{"[]", `json-type: line 1: a record is a JSON object, not an array`},
