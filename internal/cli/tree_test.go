@@ -138,6 +138,8 @@ var plainOnly = map[string]string{
 	"config example": "it prints a file",
 	"narad schema":   "it prints a file",
 	"artifact get":   "it writes the bytes of a file",
+
+	"harness protocol project": "its views are the contract's, one of them JSON",
 }
 
 // TestEveryCommandSpeaksJSON: scripts get JSON lines of each command, which
