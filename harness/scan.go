@@ -38,7 +38,7 @@ func (s *scanner) document(t target) (seen uint32, ok bool) {
 }
 
 func (s *scanner) object(t target) (seen uint32, ok bool) {
-	if !s.open('{') {
+	if !s.is('{') {
 		return 0, false
 	}
 	names, next, members := t.fields(), 0, 0
@@ -78,7 +78,7 @@ func (s *scanner) object(t target) (seen uint32, ok bool) {
 
 // array reads an array, whose elements element reads.
 func (s *scanner) array(element func() bool) bool {
-	if !s.open('[') {
+	if !s.is('[') {
 		return false
 	}
 	if s.is(']') {
@@ -143,8 +143,6 @@ func (s *scanner) is(c byte) bool {
 	s.at++
 	return true
 }
-
-func (s *scanner) open(c byte) bool { return s.is(c) }
 
 // key reads a key without escapes and its colon.
 func (s *scanner) key() ([]byte, bool) {
