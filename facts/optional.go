@@ -22,6 +22,11 @@ const (
 	fieldAnswers    = "answers"
 	fieldName       = "agentName"
 	fieldHarness    = "harness"
+	fieldPolicy     = "harnessPolicy"
+	fieldGateOf     = "gateOf"
+	fieldStoppedBy  = "stoppedBy"
+	fieldPlan       = "plan"
+	fieldOfPlan     = "ofPlan"
 	fieldStatus     = "status"
 	fieldCode       = "code"
 	fieldMessage    = "message"
@@ -63,10 +68,10 @@ func AgentID(e *narad.Event) string { return text(e, fieldAgent) }
 // SetAgentID records the agent's own id.
 func SetAgentID(e *narad.Event, id string) { setText(e, fieldAgent, id) }
 
-// Gate reports whether a run.started begins a gate run (R10).
+// Gate reports whether a run.started begins a gate run (R10), or a terminal ends one.
 func Gate(e *narad.Event) bool { return string(e.Optional(fieldGate)) == "true" }
 
-// SetGate marks the start of a gate run.
+// SetGate marks the start, or the end, of a gate run.
 func SetGate(e *narad.Event) { e.SetOptional(fieldGate, narad.Raw("true")) }
 
 // WasQueued reports whether a message waited in the queue before its run (R9).
@@ -85,6 +90,12 @@ func SetToolFinish(e *narad.Event, name string, milliseconds int64) {
 	e.SetOptional(fieldDuration, narad.Raw(strconv.FormatInt(max(milliseconds, 0), 10)))
 }
 
+// Duration returns how long a tool call took, in milliseconds; nil if that is not told.
+func Duration(e *narad.Event) narad.Raw { return e.Optional(fieldDuration) }
+
+// Title returns how to call a tool call for people.
+func Title(e *narad.Event) string { return text(e, fieldTitle) }
+
 // SetToolStart records a tool's kind and title on its start.
 func SetToolStart(e *narad.Event, kind, title string) {
 	setText(e, fieldToolKind, kind)
@@ -100,10 +111,10 @@ func StopReason(e *narad.Event) string { return text(e, fieldStopReason) }
 // SetStopReason records why a finished run stopped.
 func SetStopReason(e *narad.Event, reason string) { setText(e, fieldStopReason, reason) }
 
-// SetAgentName records who works in a nested run.
+// SetAgentName records who works in a run: the session's agent, or one below it.
 func SetAgentName(e *narad.Event, name string) { setText(e, fieldName, name) }
 
-// AgentName returns who works in a nested run.
+// AgentName returns who works in a run, as its start tells.
 func AgentName(e *narad.Event) string { return text(e, fieldName) }
 
 // Answers returns the answers to questions of an interrupt.resolved (R13).
@@ -201,3 +212,78 @@ type status struct {
 	Was string `json:"was"`
 	Now string `json:"now"`
 }
+
+// Harness returns the version of the headless log's mapping that a root run records, or
+// the withdrawal of one that did not start; 0 for none.
+func Harness(e *narad.Event) int {
+	version, _ := strconv.Atoi(string(e.Optional(fieldHarness)))
+	return version
+}
+
+// HarnessPolicy returns the classification of a root run's log, nil for none.
+func HarnessPolicy(e *narad.Event) narad.Raw { return e.Optional(fieldPolicy) }
+
+// SetHarnessPolicy records the classification of a root run's log.
+func SetHarnessPolicy(e *narad.Event, policy narad.Raw) {
+	if policy != nil {
+		e.SetOptional(fieldPolicy, policy)
+	}
+}
+
+// SetGateOf records, on an interrupt of a gate run, whom the gate asks for: the run above
+// it, the call, and the call's tool (R10).
+func SetGateOf(e *narad.Event, runID, toolCallID, toolName string) {
+	setText(e, fieldGateOf, runID)
+	setText(e, fieldToolCall, toolCallID)
+	setText(e, fieldToolName, toolName)
+}
+
+// GateOf returns the run for which a gate run asks, "" for an interrupt of no gate.
+func GateOf(e *narad.Event) string { return text(e, fieldGateOf) }
+
+// ToolCall returns the call that an interrupt of a gate run, or an artifact, is about.
+func ToolCall(e *narad.Event) string { return text(e, fieldToolCall) }
+
+// Cause is what a client did that led to a fact.
+type Cause struct {
+	CommandID string `json:"commandId,omitzero"`
+	InputID   string `json:"input_id,omitzero"`
+}
+
+// SetStoppedBy records, on the terminal of a root run, that its stop was requested, and by
+// what: nothing where the request named nothing.
+func SetStoppedBy(e *narad.Event, by Cause) { e.SetOptional(fieldStoppedBy, value(by)) }
+
+// StoppedBy returns what requested the stop of a root run; false on the terminal of a run
+// that nobody stopped.
+func StoppedBy(e *narad.Event) (by Cause, stopped bool) {
+	raw := e.Optional(fieldStoppedBy)
+	return Cause{CommandID: field(raw, fieldCommand), InputID: field(raw, fieldInput)}, raw != nil
+}
+
+func field(object narad.Raw, name string) string {
+	if object == nil {
+		return ""
+	}
+	s, _ := object.Field(name).IsString()
+	return s
+}
+
+// Planned is one step of a plan.
+type Planned struct {
+	ID     string `json:"id"`
+	Text   string `json:"text"`
+	Status string `json:"status"`
+}
+
+// SetPlan records the whole plan on the last fact of a change of it.
+func SetPlan(e *narad.Event, steps []Planned) { e.SetOptional(fieldPlan, value(steps)) }
+
+// Plan returns the whole plan, an array of steps; nil for none.
+func Plan(e *narad.Event) narad.Raw { return e.Optional(fieldPlan) }
+
+// SetOfPlan marks a fact of a change of a plan that is told with a later fact.
+func SetOfPlan(e *narad.Event) { e.SetOptional(fieldOfPlan, narad.Raw("true")) }
+
+// OfPlan reports whether a later fact tells the plan.
+func OfPlan(e *narad.Event) bool { return string(e.Optional(fieldOfPlan)) == "true" }

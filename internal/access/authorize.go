@@ -22,6 +22,7 @@ const (
 	CreateSession  Action = "session.create"
 	ListSessions   Action = "session.list"
 	ReadSession    Action = "session.read" // summary, attach, history, stream, messages, graph, export
+	ReadLog        Action = "run.log"      // the headless log of a run; its private payloads take ReadSession
 	ReadTrace      Action = "session.trace"
 	ReadArtifact   Action = "artifact.read"
 	UpdateSession  Action = "session.update" // title, agent, model, posture
@@ -68,6 +69,7 @@ var rules = map[Action]struct {
 	CreateSession:  {Drive, inWorkspace},
 	ListSessions:   {Observe, somewhere},
 	ReadSession:    {Observe, inWorkspace},
+	ReadLog:        {Observe, inWorkspace},
 	ReadTrace:      {Trace, inWorkspace},
 	ReadArtifact:   {Observe, inWorkspace},
 	UpdateSession:  {Drive, inWorkspace},
@@ -94,6 +96,9 @@ var rules = map[Action]struct {
 	ManageHost:     {Admin, wholeHost},
 }
 
+// otherwise lists the roles that will do as well for an action.
+var otherwise = map[Action][]Role{ReadLog: {Decide, Drive}}
+
 // Authorize says whether the principal may do the action in the workspace. For
 // an action whose answer is filtered (lists, the inbox) the workspace may be
 // empty; the caller then leaves out what Principal.May does not allow. The error
@@ -106,22 +111,25 @@ func Authorize(p Principal, action Action, workspace string) error {
 	if !known {
 		return fmt.Errorf("unknown action %q: %w", action, ErrForbidden)
 	}
-	if rule.role == "" {
+	if rule.role == "" || allows(p, rule.role, rule.reach, workspace) {
 		return nil
 	}
-	var allowed bool
+	for _, role := range otherwise[action] {
+		if allows(p, role, rule.reach, workspace) {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s takes the role %s there: %w", action, rule.role, ErrForbidden)
+}
+
+func allows(p Principal, role Role, where reach, workspace string) bool {
 	switch {
-	case rule.reach == wholeHost:
-		allowed = p.May(rule.role, "")
-	case rule.reach == somewhere && workspace == "":
-		allowed = p.MaySomewhere(rule.role)
-	default:
-		allowed = workspace != "" && p.May(rule.role, workspace)
+	case where == wholeHost:
+		return p.May(role, "")
+	case where == somewhere && workspace == "":
+		return p.MaySomewhere(role)
 	}
-	if !allowed {
-		return fmt.Errorf("%s takes the role %s there: %w", action, rule.role, ErrForbidden)
-	}
-	return nil
+	return workspace != "" && p.May(role, workspace)
 }
 
 // AuthorizeExecutor says whether the principal may attach as that executor, with

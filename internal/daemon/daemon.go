@@ -21,6 +21,7 @@ import (
 	"github.com/mahati-host/mahati/internal/index"
 	"github.com/mahati-host/mahati/internal/journal"
 	"github.com/mahati-host/mahati/internal/journal/pebble"
+	"github.com/mahati-host/mahati/internal/numbers"
 	"github.com/mahati-host/mahati/internal/server"
 	"github.com/mahati-host/mahati/internal/server/metrics"
 	"github.com/mahati-host/mahati/internal/server/naradhttp"
@@ -313,7 +314,7 @@ func Verify(ctx context.Context, cfg config.Config, progress func(journal.Verify
 		return report, fmt.Errorf("open store: %w", err)
 	}
 	defer closeInto(&err, j)
-	report, err = j.Verify(ctx, journal.VerifyOptions{Progress: progress, Derive: index.Deriver})
+	report, err = j.Verify(ctx, journal.VerifyOptions{Progress: progress, Derive: index.Deriver(numbers.Of)})
 	if err != nil {
 		return report, err
 	}

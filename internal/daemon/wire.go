@@ -12,6 +12,7 @@ import (
 
 	wire "github.com/coder/acp-go-sdk"
 
+	"github.com/mahati-host/mahati/harness"
 	"github.com/mahati-host/mahati/internal/agent"
 	"github.com/mahati-host/mahati/internal/agent/acp"
 	"github.com/mahati-host/mahati/internal/agent/process"
@@ -20,6 +21,7 @@ import (
 	"github.com/mahati-host/mahati/internal/config"
 	"github.com/mahati-host/mahati/internal/executor"
 	"github.com/mahati-host/mahati/internal/host"
+	"github.com/mahati-host/mahati/internal/numbers"
 )
 
 // agents is the configured agents, and the scripts that are always there.
@@ -133,6 +135,7 @@ func hostOptions(cfg config.Config, log *slog.Logger, blobs *blob.Store) host.Op
 		Mailbox: cfg.Sessions.Mailbox, CancelGrace: cfg.Agents.CancelGrace, IdleAfter: cfg.Agents.IdleTimeout,
 		Blobs: blobs, MaxAttachment: cfg.Storage.MaxAttachment, MaxArtifact: cfg.Storage.MaxArtifact,
 		EndLeft: process.KillGroup, Roots: cfg.Workspaces.Roots,
+		Numbers: numbers.Of, LogMapping: harness.Mapping,
 		Executors: executor.Options{
 			Lease: cfg.Executors.Lease, Heartbeat: cfg.Executors.Heartbeat, TokenLife: cfg.Executors.TokenLife,
 		},

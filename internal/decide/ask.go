@@ -65,7 +65,8 @@ func (p Permit) propose(d *draft) Answer {
 	}
 	facts.SetGate(&gate.Event)
 	inside := run
-	inside.RunID = p.GateRunID
+	inside.RunID, inside.ParentRunID, inside.ParentToolCallID = p.GateRunID, p.RunID, p.ToolCallID
+	d.opening = p.GateRunID
 	d.in(inside, gate)
 	d.request(inside, &narad.InterruptRequested{
 		InterruptID: p.InterruptID, WaitID: p.WaitID, Kind: kindApproval, Actions: p.Actions,

@@ -63,6 +63,7 @@ func (d *draft) closeTree(run session.Run, how closing, terminal narad.Authority
 		}
 		d.closeRun(below, how, d.nestedTerminal(below, how))
 	}
+	d.markStopped(run, terminal)
 	d.closeRun(run, how, terminal)
 }
 
@@ -168,7 +169,7 @@ func (d *draft) finish(t session.Tool, o narad.Outcome, response narad.Raw, code
 
 // gate reports whether a run is a gate run (R10).
 func (d *draft) gate(run session.Run) bool {
-	return d.desk.Gates[run.RunID]
+	return d.desk.Gates[run.RunID] || d.opening != "" && d.opening == run.RunID
 }
 
 // Ended ends a root run as its agent says, or as the facts demand, and lets the next

@@ -40,6 +40,8 @@ type Env struct {
 	AwaitExecutor   bool
 	// Executor is bound to the runs of a session that names none (R34).
 	Executor string
+	// Log is what root runs record of their headless log (R35).
+	Log Log
 	// Run tells the state of a run that is no longer open, and Interrupt how an
 	// interrupt was closed. They may be nil for commands that need neither.
 	Run       func(runID string) (session.RunState, bool)
@@ -52,6 +54,14 @@ type Env struct {
 	Attachment func(attachmentID string) (facts.Material, bool)
 	// Removed tells whether an attachment was removed. It may be nil.
 	Removed func(attachmentID string) bool
+}
+
+// Log is what a root run records of its headless log: the version of the mapping, 0 for
+// none, how its records are classified, and the session's agent, by whose name they may be.
+type Log struct {
+	Mapping int
+	Policy  narad.Raw
+	Agent   string
 }
 
 // Withdrawn is the state of a run that was withdrawn before it started. No fact has
@@ -105,6 +115,7 @@ type draft struct {
 	about   int
 	issue   []string
 	await   []string
+	opening string // the gate run that this draft begins
 }
 
 // cause is what a client did that led to a fact (R1).
@@ -127,6 +138,7 @@ func (d *draft) in(r session.Run, list ...narad.Authority) {
 	for _, f := range list {
 		e := f.Envelope()
 		e.RootRunID, e.RunID, e.WorkflowID = r.RootRunID, r.RunID, r.WorkflowID
+		d.markGate(r, f)
 		d.add(f)
 	}
 }
@@ -135,4 +147,44 @@ func (d *draft) in(r session.Run, list ...narad.Authority) {
 func (d *draft) run(id string) (session.Run, bool) {
 	r, ok := d.state.Run(id)
 	return r, ok && !r.State.Ended()
+}
+
+// markGate records on the facts of a gate run what the headless log needs to show its
+// question as one of the run above, and nothing else of it (R10).
+func (d *draft) markGate(r session.Run, f narad.Authority) {
+	if !d.gate(r) {
+		return
+	}
+	switch e := f.Envelope(); f.(type) {
+	case *narad.InterruptRequested, *narad.InterruptResolved:
+		call, _ := d.state.Tool(r.ParentToolCallID)
+		facts.SetGateOf(e, r.ParentRunID, r.ParentToolCallID, call.ToolName)
+	case *narad.RunFinished, *narad.RunError, *narad.RunCancelled:
+		facts.SetGate(e)
+	}
+}
+
+// markStart records on the start of a root run what applies to its headless log.
+func (d *draft) markStart(run *narad.RunStarted) {
+	e := &run.Event
+	facts.SetHarness(e, d.env.Log.Mapping)
+	if d.env.Log.Mapping > 0 {
+		facts.SetHarnessPolicy(e, d.env.Log.Policy)
+		facts.SetAgentName(e, d.env.Log.Agent)
+	}
+}
+
+// markQueued records on the facts of a run that has not started that it has a headless
+// log: one that a host before this contract queued has none.
+func (d *draft) markQueued(f *narad.Custom) {
+	if d.env.Log.Mapping > 0 {
+		facts.SetHarness(&f.Event, d.env.Log.Mapping)
+	}
+}
+
+// markStopped records on the terminal of a root run that was stopped what has stopped it.
+func (d *draft) markStopped(run session.Run, terminal narad.Authority) {
+	if run.StopRequested && run.RunID == run.RootRunID {
+		facts.SetStoppedBy(terminal.Envelope(), d.desk.StoppedBy)
+	}
 }

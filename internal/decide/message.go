@@ -129,6 +129,7 @@ func (d *draft) enqueue(q facts.Queued) Answer {
 		return refuse(Conflict, "the queue of the session is full")
 	}
 	fact := facts.Session(facts.InputQueued, q)
+	d.markQueued(fact)
 	if !d.busy() {
 		facts.SetStatus(&fact.Event, facts.Idle, facts.Waiting)
 	}
@@ -139,6 +140,7 @@ func (d *draft) enqueue(q facts.Queued) Answer {
 // withdraw takes a message out of the queue.
 func (d *draft) withdraw(q desk.Waiting) Answer {
 	fact := facts.Session(facts.InputWithdrawn, facts.Withdrawn{MessageID: q.MessageID, RunID: q.RunID})
+	d.markQueued(fact)
 	if !d.executing() && len(d.desk.Queue) == 1 {
 		facts.SetStatus(&fact.Event, facts.Waiting, facts.Idle)
 	}
@@ -152,7 +154,7 @@ func (d *draft) withdraw(q desk.Waiting) Answer {
 func (d *draft) start(q facts.Queued, waited, carried bool) {
 	run := &narad.RunStarted{ClientExecutorID: orElse(d.desk.Created.ClientExecutorID, d.env.Executor)}
 	run.RootRunID, run.RunID = q.RunID, q.RunID
-	facts.SetHarness(&run.Event, 0)
+	d.markStart(run)
 	if !carried {
 		facts.SetStatus(&run.Event, d.restStatus(), facts.Running)
 	}

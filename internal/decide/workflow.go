@@ -202,7 +202,7 @@ func (b BeginStep) add(d *draft, workflow string) {
 func (b BeginStep) run(d *draft, workflow string) {
 	run := &narad.RunStarted{ClientExecutorID: orElse(d.desk.Created.ClientExecutorID, b.Executor)}
 	run.RootRunID, run.RunID = b.RunID, b.RunID
-	facts.SetHarness(&run.Event, 0)
+	d.markStart(run)
 	d.of(workflow, run)
 	if b.Prompt == "" {
 		return

@@ -34,8 +34,18 @@ type State struct {
 	Making map[string]Making
 	// Made holds the artifacts of each open run that are ready, the first of them.
 	Made map[string][]string
-	// Stopping is the root run whose stop was requested.
-	Stopping string
+	// Stopping is the root run whose stop was requested, StoppedBy what a client did that
+	// requested it.
+	Stopping  string
+	StoppedBy facts.Cause
+	// Log is the active root run's place in the headless contract.
+	Log Log
+}
+
+// Log is the mapping version that a root run recorded (R1), 0 for a run without a log.
+type Log struct {
+	RootRunID string
+	Mapping   int
 }
 
 // Making is an artifact that is not there yet.
@@ -80,6 +90,7 @@ func (s *State) Apply(rec narad.Authority) {
 	case *narad.RunStopRequested:
 		if r.TargetRunID == r.RootRunID {
 			s.Stopping = r.RootRunID
+			s.StoppedBy = facts.Cause{CommandID: facts.Caused(&r.Event), InputID: facts.InputID(&r.Event)}
 		}
 	case *narad.RunFinished, *narad.RunError, *narad.RunCancelled:
 		s.ended(rec.Envelope())
@@ -118,6 +129,9 @@ func (s *State) started(r *narad.RunStarted) {
 	if r.RunID == r.RootRunID {
 		s.dequeue(r.RunID)
 		s.Parked = false
+		if mapping := facts.Harness(&r.Event); mapping > 0 {
+			s.Log = Log{r.RunID, mapping}
+		}
 	}
 	if facts.Gate(&r.Event) {
 		s.openGate(r.RunID)
@@ -147,7 +161,7 @@ func (s *State) ended(e *narad.Event) {
 		return
 	}
 	s.Parked = s.Stopping == e.RunID && len(s.Queue) > 0
-	s.Stopping = ""
+	s.Stopping, s.StoppedBy, s.Log = "", facts.Cause{}, Log{}
 }
 
 func (s *State) custom(c *narad.Custom) {
@@ -210,7 +224,7 @@ func inner[V any](m *map[string]map[string]V, key string) map[string]V {
 
 // version changes when the meaning of an encoded desk does: one of another version is
 // made again from its facts.
-const version = 3
+const version = 4
 
 type encoded struct {
 	Version int

@@ -106,6 +106,7 @@ func (o *owner) apply(batch *journal.Batch, list []narad.Authority) error {
 	s, d := o.control.Session, o.control.Desk
 	for i, fact := range list {
 		changes := index.Changes(s, d, fact)
+		batch.Facts[i].Take(o.host.opt.Numbers(s, d, fact))
 		if r := s.Admit(fact); r.Kind != session.Applied {
 			err := fmt.Errorf("%w: the guard refuses %s: %s", ErrInternal, fact.Type(), r.Code)
 			o.log.Error("refuse a fact of our own", "type", string(fact.Type()), "code", string(r.Code))

@@ -115,7 +115,7 @@ func (s *stage) close() {
 	if s.journal.Err() != nil {
 		return
 	}
-	report, err := s.journal.Verify(context.Background(), journal.VerifyOptions{Derive: index.Deriver})
+	report, err := s.journal.Verify(context.Background(), journal.VerifyOptions{Derive: index.Deriver(nil)})
 	if err != nil || !report.OK() {
 		s.t.Errorf("verify: %v %+v", err, report.Problems)
 	}

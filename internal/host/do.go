@@ -22,6 +22,11 @@ type Request struct {
 	Command decide.Command
 	// CommandID makes the command idempotent (R21); empty for a command that is not.
 	CommandID string
+	// InputID is the id of the headless input that the command performs, which makes it
+	// idempotent among the inputs of the run RunID, or, where it starts one, among those
+	// with which the caller starts runs in the session.
+	InputID string
+	RunID   string
 }
 
 // Do performs a command: authorise, find the owner, let it decide and append. The
@@ -194,9 +199,19 @@ func (h *Host) handOnce(ctx context.Context, id string, t *task) (decide.Answer,
 // newTask makes a client's command a task. One that can be told again has keys, and the
 // hash of its content.
 func newTask(p access.Principal, r Request) (*task, error) {
-	t := &task{command: r.Command, actor: facts.Actor{ID: p.ID()}, commandID: r.CommandID, reply: make(chan reply, 1)}
+	t := &task{
+		command: r.Command, actor: facts.Actor{ID: p.ID()}, commandID: r.CommandID, inputID: r.InputID,
+		reply: make(chan reply, 1),
+	}
 	if r.CommandID != "" {
 		t.keys = append(t.keys, journal.CommandKey(r.Session, "principal:"+p.ID(), r.CommandID))
+	}
+	if r.InputID != "" {
+		space := "run:" + r.RunID
+		if r.RunID == "" {
+			space = "start:" + p.ID()
+		}
+		t.keys = append(t.keys, journal.CommandKey(r.Session, space, r.InputID))
 	}
 	if m, ok := r.Command.(decide.Message); ok && m.MessageID != "" {
 		t.keys = append(t.keys, journal.CommandKey(r.Session, "message", m.MessageID))

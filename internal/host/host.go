@@ -14,11 +14,14 @@ import (
 	"github.com/mahati-host/mahati/internal/agent"
 	"github.com/mahati-host/mahati/internal/blob"
 	"github.com/mahati-host/mahati/internal/decide"
+	"github.com/mahati-host/mahati/internal/desk"
 	"github.com/mahati-host/mahati/internal/executor"
 	"github.com/mahati-host/mahati/internal/feed"
 	"github.com/mahati-host/mahati/internal/journal"
 	"github.com/mahati-host/mahati/internal/replay"
 	"github.com/mahati-host/mahati/internal/timer"
+	"github.com/mahati-host/mahati/narad"
+	"github.com/mahati-host/mahati/narad/session"
 )
 
 // Agents makes the agents of sessions, by the name that a session was created with.
@@ -67,6 +70,13 @@ type Options struct {
 	Blobs *blob.Store
 	// MaxAttachment and MaxArtifact bound them, in bytes; 32 MiB and 256 MiB when 0.
 	MaxAttachment, MaxArtifact int64
+	// Numbers says how many numbers a fact takes in the other contracts, from the states
+	// before it. Owners call it, each for the facts of its session. Nil gives none.
+	Numbers func(before *session.State, d *desk.State, fact narad.Authority) Numbers
+	// LogMapping is the version of the headless log's mapping that new root runs record, 0
+	// without Numbers; LogPolicy how their records are classified, nil for no rules (R35).
+	LogMapping int
+	LogPolicy  narad.Raw
 	// Roots are the directories below which a session may work. Nil means any, an empty list
 	// none.
 	Roots []string
@@ -84,6 +94,10 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Assign == nil {
 		o.Assign = func(string, string) string { return "" }
+	}
+	if o.Numbers == nil {
+		o.LogMapping = 0
+		o.Numbers = func(*session.State, *desk.State, narad.Authority) Numbers { return Numbers{} }
 	}
 	o.MaxRunning = orDefault(o.MaxRunning, 8)
 	o.QueueLimit = orDefault(o.QueueLimit, 100)

@@ -67,6 +67,7 @@ func newOwner(h *Host, id string) *owner {
 		NewID: h.opt.NewID, QueueLimit: h.opt.QueueLimit,
 		Run: o.endedRun(ctx), Workflow: o.endedWorkflow(ctx), Interrupt: o.closedInterrupt(ctx), Message: o.recorded(ctx),
 		Attachment: o.readyAttachment(ctx), Removed: o.removedAttachment(ctx),
+		Log: decide.Log{Mapping: h.opt.LogMapping, Policy: h.opt.LogPolicy},
 	}
 	return o
 }
@@ -255,12 +256,13 @@ func (o *owner) answer(t *task) (decide.Answer, error) {
 func (o *owner) decide(t *task) decide.Outcome {
 	o.unread = nil
 	env := o.env
-	env.Now, env.Actor, env.CommandID = o.host.opt.Now(), t.actor, t.commandID
+	env.Now, env.Actor, env.CommandID, env.InputID = o.host.opt.Now(), t.actor, t.commandID, t.inputID
 	if mayStart(t.command) {
 		if !o.place {
 			o.place = o.host.places.take(o.id)
 		}
 		env.Executor = o.host.opt.Assign(o.agentName(), "")
+		env.Log.Agent = o.agentName()
 		env.MayStart = o.place && o.host.journal.Admit(false) == nil
 	}
 	if m, ok := t.command.(decide.Message); ok && m.WhenBusy == decide.WhenBusySteer {

@@ -15,6 +15,7 @@ type task struct {
 	command   decide.Command
 	actor     facts.Actor
 	commandID string
+	inputID   string
 	// keys name the stored answers of a command that is idempotent, hash its content.
 	keys []journal.Key
 	hash []byte

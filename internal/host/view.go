@@ -26,6 +26,8 @@ type (
 	Order = journal.Order
 	// Framer makes frames of a session's facts, once for all its readers.
 	Framer = feed.Framer
+	// Numbers are how many numbers a fact takes in the other contracts.
+	Numbers = journal.Numbers
 	// Frames is one reader of frames.
 	Frames = feed.Frames
 )

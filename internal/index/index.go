@@ -62,6 +62,10 @@ type Open struct {
 // fact tells of the run itself, and yet its id is known (R16).
 const Withdrawn = "withdrawn"
 
+// Queued is the state, in its row, of a run that waits. One that a host before the
+// headless contract queued has no row until it starts.
+const Queued = "queued"
+
 // Recorded names the row that a message of a session has once it is recorded, whoever
 // chose its id: an id is given once in a session, and only what is recorded is redacted.
 func Recorded(session, messageID string) journal.Key {
@@ -136,6 +140,9 @@ func (c *changes) custom(f *narad.Custom) {
 	case facts.SessionCreated, facts.SessionArchived, facts.SessionRestored:
 		c.catalogue(c.rest())
 	case facts.InputQueued:
+		if q, _ := facts.Read[facts.Queued](f, f.Name); facts.Harness(&f.Event) > 0 {
+			c.put(journal.RunRow{ID: q.RunID, Session: f.SessionID, Root: q.RunID, First: uint64(f.SessionSequence), State: Queued})
+		}
 		c.queue()
 	case facts.InputWithdrawn:
 		w, _ := facts.Read[facts.Withdrawn](f, f.Name)

@@ -88,7 +88,7 @@ func row[R journal.Row](s *shelf, key journal.Key) (R, bool) {
 // verify derives the rows again and compares.
 func (s *shelf) verify() {
 	s.t.Helper()
-	report, err := s.journal.Verify(context.Background(), journal.VerifyOptions{Derive: index.Deriver})
+	report, err := s.journal.Verify(context.Background(), journal.VerifyOptions{Derive: index.Deriver(nil)})
 	if err != nil || !report.OK() {
 		s.t.Errorf("verify: %v %+v", err, report.Problems)
 	}
@@ -301,11 +301,11 @@ func TestDeriverRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	report, err := s.journal.Verify(t.Context(), journal.VerifyOptions{Derive: index.Deriver})
+	report, err := s.journal.Verify(t.Context(), journal.VerifyOptions{Derive: index.Deriver(nil)})
 	if err != nil || report.ProblemCount != 1 || report.Problems[0].Code != journal.ProblemDerived {
 		t.Errorf("a row too many: %v %+v", err, report)
 	}
-	derive := index.Deriver("s")
+	derive := index.Deriver(nil)("s")
 	for name, bytes := range map[string]string{
 		"no JSON": `{`, "no fact": `{"type":"server.heartbeat","protocolVersion":"narad/v1"}`,
 		"out of place": `{"type":"run.finished","protocolVersion":"narad/v1","eventId":"1.aaaaaaaa","timestamp":"2026-01-02T03:04:05Z","sessionId":"s","sessionSequence":1,"rootRunId":"r","runId":"r","sequence":1}`,

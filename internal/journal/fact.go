@@ -33,6 +33,20 @@ type Fact struct {
 	LogCount uint32
 }
 
+// Numbers are how many numbers a fact takes in the orders of other contracts: event
+// numbers (R39), and places in the log of one run (R35).
+type Numbers struct {
+	Events uint32
+	LogRun string
+	Logs   uint32
+}
+
+// Take gives the fact its numbers.
+func (f *Fact) Take(n Numbers) { f.EventCount, f.LogRun, f.LogCount = n.Events, n.LogRun, n.Logs }
+
+// Numbers returns how many numbers the fact has.
+func (f *Fact) Numbers() Numbers { return Numbers{f.EventCount, f.LogRun, f.LogCount} }
+
 // Record is a stored fact with the numbers that it was given.
 type Record struct {
 	Fact

@@ -120,7 +120,7 @@ type SessionCheck struct {
 	offset   uint64
 	event    uint64
 	ends     map[span]uint64
-	derive   func(Record) ([]Change, error)
+	derive   func(Record) (Derived, error)
 	rows     map[Key]Row
 }
 
@@ -201,14 +201,17 @@ func (s *SessionCheck) deriveRows(record Record) {
 	if s.derive == nil {
 		return
 	}
-	changes, err := s.derive(record)
+	derived, err := s.derive(record)
 	if err != nil {
 		s.problem(ProblemDerived, record.Sequence, "derive rows: %v", err)
 		s.derive = nil
 		s.v.holed[s.session] = true
 		return
 	}
-	for _, change := range changes {
+	if want := derived.Numbers; want != nil && *want != record.Numbers() {
+		s.problem(ProblemNumbers, record.Sequence, "the fact has %+v, it should have %+v", record.Numbers(), *want)
+	}
+	for _, change := range derived.Changes {
 		switch change := change.(type) {
 		case Put:
 			s.rows[change.Row.Key()] = s.completed(change.Row, record)

@@ -12,8 +12,8 @@ func TestReportsHoldNoValues(t *testing.T) {
 	row := func(fill byte) Row {
 		return InterruptRow{ID: "i", Session: "s", Sequence: 1, Open: true, Value: bytes.Repeat([]byte{fill}, 400_000), Offset: 1}
 	}
-	derive := func(string) func(Record) ([]Change, error) {
-		return func(Record) ([]Change, error) { return []Change{Put{Row: row('a')}}, nil }
+	derive := func(string) func(Record) (Derived, error) {
+		return func(Record) (Derived, error) { return Derived{Changes: []Change{Put{Row: row('a')}}}, nil }
 	}
 	v := NewVerifier(Identity{}, VerifyOptions{Derive: derive})
 	check := v.Session("s")

@@ -6,11 +6,19 @@ type VerifyOptions struct {
 	// Progress is called now and then, on the goroutine that called Verify.
 	Progress func(VerifyProgress)
 	// Derive gives, for one session, a function that is called with each of its
-	// records in order and returns the changes of derived rows that the record
-	// causes. Without it derived rows are checked for form only.
-	Derive func(session string) func(Record) ([]Change, error)
+	// records in order and returns what follows from the record. Without it derived
+	// rows are checked for form only.
+	Derive func(session string) func(Record) (Derived, error)
 	// MaxProblems bounds the problems listed, 1,000 when 0. All are counted.
 	MaxProblems int
+}
+
+// Derived is what follows from a record and those before it.
+type Derived struct {
+	// Changes are those of derived rows.
+	Changes []Change
+	// Numbers are those that the record must have; nil does not say.
+	Numbers *Numbers
 }
 
 // VerifyProgress is how far Verify has come.
@@ -86,6 +94,8 @@ const (
 	ProblemRow ProblemCode = "row"
 	// ProblemDerived: a derived row is not what the facts say.
 	ProblemDerived ProblemCode = "derived"
+	// ProblemNumbers: a fact has not as many numbers in another contract as it should.
+	ProblemNumbers ProblemCode = "numbers"
 	// ProblemContent: bytes that a fact names are missing or damaged.
 	ProblemContent ProblemCode = "content"
 )

@@ -187,10 +187,10 @@ func testVerifyDerived(t *testing.T, engine Engine) {
 	// derive repeats what the batches wrote, as internal/index would; tamper
 	// changes it.
 	derive := func(tamper func(uint64, []journal.Change) []journal.Change) journal.VerifyOptions {
-		return journal.VerifyOptions{Derive: func(session string) func(journal.Record) ([]journal.Change, error) {
-			return func(r journal.Record) ([]journal.Change, error) {
+		return journal.VerifyOptions{Derive: func(session string) func(journal.Record) (journal.Derived, error) {
+			return func(r journal.Record) (journal.Derived, error) {
 				changes := map[uint64][]journal.Change{3: batches[0].Changes, 4: batches[1].Changes}[r.Sequence]
-				return tamper(r.Sequence, slices.Clone(changes)), nil
+				return journal.Derived{Changes: tamper(r.Sequence, slices.Clone(changes))}, nil
 			}
 		}}
 	}

@@ -1,0 +1,123 @@
+package harness
+
+import (
+	"cmp"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/mahati-host/mahati/facts"
+	"github.com/mahati-host/mahati/narad"
+)
+
+// approval is the payload of an approval's records, with what a headless consumer needs to
+// show and to decide it.
+type approval struct {
+	In
+	Approval
+	CallID string `json:"call_id,omitzero"`
+	// Actions are the decisions that are offered, Input what is asked, whole (R11-R13).
+	Actions   []string  `json:"actions,omitempty"`
+	Input     narad.Raw `json:"input,omitzero"`
+	ExpiresAt string    `json:"expires_at,omitzero"`
+	// Decision is the word of the decision, Reason why, Members those of a pack.
+	Decision string         `json:"decision,omitzero"`
+	Reason   string         `json:"reason,omitzero"`
+	Members  []memberOutput `json:"members,omitempty"`
+	Answers  narad.Raw      `json:"answers,omitzero"`
+}
+
+type memberOutput struct {
+	RequestID string `json:"request_id"`
+	Decision  string `json:"decision"`
+}
+
+// question is what a ui.block shows of questions.
+type question struct {
+	Questions narad.Raw `json:"questions,omitzero"`
+	Actions   []string  `json:"actions"`
+}
+
+func (p *projection) asked(f *narad.InterruptRequested) error {
+	call := facts.ToolCall(&f.Event)
+	if isQuestion(f) { // it is asked through a call of its own (R13)
+		call, _ = f.Input.Field("toolCallId").IsString()
+	}
+	cause := p.begun()
+	if call != "" {
+		cause = toolID(call, started)
+	}
+	p.about(f.InterruptID)
+	if p.event.Type == UIBlock {
+		p.named(approvalID(f.InterruptID, "shown"), cause)
+		data := question{f.Input.Field("questions"), f.Actions}
+		return p.says(Private, facts.ToolName(&f.Event), block{p.in, f.InterruptID, "question", data})
+	}
+	p.named(approvalID(f.InterruptID, requested), cause)
+	prompt, summary := f.Title, f.Message
+	if prompt == "" {
+		prompt, summary = f.Message, word(f.Input, "detail")
+	}
+	return p.says(Private, facts.ToolName(&f.Event), approval{
+		In: p.in, CallID: call, Actions: f.Actions, Input: f.Input, ExpiresAt: f.ExpiresAt,
+		Approval: Approval{
+			ApprovalID: f.InterruptID, Prompt: prompt, Status: "pending", Scope: Scope(f.Kind, f.Input),
+			Kind: f.Kind, Summary: summary,
+		},
+	})
+}
+
+func (p *projection) decided(f *narad.InterruptResolved) error {
+	p.named(approvalID(f.InterruptID, resolved), p.told(approvalID(f.InterruptID, requested)))
+	p.about(f.InterruptID)
+	payload := approval{
+		In: p.in, Decision: f.Decision, Reason: f.Reason, Answers: facts.Answers(&f.Event),
+		Approval: Approval{
+			ApprovalID: f.InterruptID, Status: StatusOf(f.Decision), PolicyReason: word(f.Actor, "rule"),
+		},
+	}
+	for _, m := range f.Members {
+		payload.Members = append(payload.Members, memberOutput{m.RequestID, m.Decision})
+	}
+	return p.says(Private, facts.ToolName(&f.Event), payload)
+}
+
+// StatusOf is the status of an approval that was decided with an action: approved, denied
+// or expired. An answer to a question approves that its run goes on with it.
+func StatusOf(decision string) string {
+	switch decision {
+	case narad.DecisionExpired:
+		return "expired"
+	case "deny", "deny_always", "stop", "dismiss":
+		return "denied"
+	}
+	return "approved"
+}
+
+// maxScope bounds the text of a scope, in bytes.
+const maxScope = 1_024
+
+// Scope is what an approval grants, as its request declares it: what the tool does and to
+// what, such as "edit src/main.go"; for an interrupt that names neither the tool, else the
+// interrupt's kind. It follows from the kind and the input of the interrupt, so that an
+// input that names a scope can be held to it (R38).
+func Scope(kind string, input narad.Raw) string {
+	text := strings.TrimSpace(word(input, "action") + " " + word(input, "resource"))
+	text = cmp.Or(text, word(input, "toolName"), kind)
+	if len(text) <= maxScope {
+		return text
+	}
+	end := maxScope
+	for !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end]
+}
+
+// word returns a text of an object, "" for none.
+func word(object narad.Raw, name string) string {
+	if object == nil {
+		return ""
+	}
+	s, _ := object.Field(name).IsString()
+	return s
+}
