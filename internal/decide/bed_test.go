@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/mahati-host/mahati/facts"
+	"github.com/mahati-host/mahati/harness"
 	"github.com/mahati-host/mahati/internal/decide"
 	"github.com/mahati-host/mahati/internal/desk"
 	"github.com/mahati-host/mahati/narad"
@@ -48,6 +49,7 @@ func newBed(t tb) *bed {
 	b.env = decide.Env{
 		Now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), NewID: b.newID, Actor: facts.Actor{ID: "ada"},
 		MayStart: true, QueueLimit: 3, Run: b.ended, Interrupt: b.closed, Message: b.recorded,
+		Log: decide.Log{Mapping: harness.Mapping, Agent: "writer"},
 	}
 	return b
 }
@@ -217,11 +219,14 @@ func recount(list []narad.Authority) *desk.State {
 		case *narad.RunStopRequested:
 			stopped[f.TargetRunID] = true
 			if f.TargetRunID == f.RootRunID {
-				d.Stopping = f.RootRunID
+				d.Stopping, d.StoppedBy = f.RootRunID, facts.Cause{CommandID: facts.Caused(e), InputID: facts.InputID(e)}
 			}
 		case *narad.RunStarted:
 			if f.RunID == f.RootRunID {
 				d.Parked = false
+				if facts.Harness(e) == 1 {
+					d.Log = desk.Log{RootRunID: f.RunID, Mapping: 1}
+				}
 			}
 			if facts.Gate(e) {
 				d.Gates = with(d.Gates, f.RunID, true)
@@ -232,6 +237,7 @@ func recount(list []narad.Authority) *desk.State {
 			delete(d.Made, e.RunID)
 			if e.RunID == e.RootRunID {
 				d.Parked, d.Stopping = stopped[e.RunID] && len(d.Queue) > 0, ""
+				d.StoppedBy, d.Log = facts.Cause{}, desk.Log{}
 			}
 		case *narad.InterruptResolved:
 			delete(d.Votes, f.InterruptID)

@@ -28,7 +28,9 @@ func TestAnyCommandInAnyState(t *testing.T) {
 				rt.Fatalf("%#v was not found: %+v", c, a)
 			}
 		}
+		p.checkLogs()
 		p.bringToRest(rapid.SampledFrom([]string{"end", "stop", "restart"}).Draw(rt, "rest"))
+		p.checkLogs()
 	})
 }
 
@@ -139,8 +141,10 @@ func (p *player) posture() decide.Command {
 }
 
 func (p *player) ending() decide.Ending {
+	used := int64(7)
 	return decide.Ending{
 		State: rapid.SampledFrom([]session.RunState{session.Finished, session.Failed, session.Cancelled}).Draw(p.draw, "ending"),
+		Usage: &narad.Usage{PromptTokens: &used},
 	}
 }
 
