@@ -166,9 +166,10 @@ type Material struct {
 	// is ready.
 	Bytes  int64
 	Digest string
-	// ToolCallID is the call that an artifact came of, if it was one; AgentID is the
-	// agent's own id of the artifact (R4).
+	// ToolCallID is the call that an artifact came of, if it was one, and ToolName its tool;
+	// AgentID is the agent's own id of the artifact (R4).
 	ToolCallID string
+	ToolName   string
 	AgentID    string
 }
 
@@ -178,6 +179,7 @@ func SetMaterial(e *narad.Event, m Material) {
 	setText(e, fieldFileName, m.Name)
 	setText(e, fieldMediaType, m.MediaType)
 	setText(e, fieldToolCall, m.ToolCallID)
+	setText(e, fieldToolName, m.ToolName)
 	setText(e, fieldAgent, m.AgentID)
 	if m.Digest != "" {
 		setText(e, fieldDigest, m.Digest)
@@ -190,7 +192,8 @@ func MaterialOf(e *narad.Event) Material {
 	size, _ := strconv.ParseInt(string(e.Optional(fieldBytes)), 10, 64)
 	return Material{
 		Name: text(e, fieldFileName), MediaType: text(e, fieldMediaType), Bytes: size,
-		Digest: text(e, fieldDigest), ToolCallID: text(e, fieldToolCall), AgentID: text(e, fieldAgent),
+		Digest: text(e, fieldDigest), ToolCallID: text(e, fieldToolCall), ToolName: text(e, fieldToolName),
+		AgentID: text(e, fieldAgent),
 	}
 }
 
@@ -277,7 +280,12 @@ type Planned struct {
 }
 
 // SetPlan records the whole plan on the last fact of a change of it.
-func SetPlan(e *narad.Event, steps []Planned) { e.SetOptional(fieldPlan, value(steps)) }
+func SetPlan(e *narad.Event, steps []Planned) {
+	if steps == nil {
+		steps = []Planned{}
+	}
+	e.SetOptional(fieldPlan, value(steps))
+}
 
 // Plan returns the whole plan, an array of steps; nil for none.
 func Plan(e *narad.Event) narad.Raw { return e.Optional(fieldPlan) }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/mahati-host/mahati/facts"
 	"github.com/mahati-host/mahati/narad"
 )
 
@@ -418,4 +419,13 @@ type Progress struct {
 	Detail   string
 	Status   narad.ProgressStatus
 	Privacy  narad.Privacy
+	// Plan is the whole plan that the activity is a step of; nil for one of none.
+	Plan *Plan
+}
+
+// Plan is a plan as it stands with the activities that are recorded for it.
+type Plan struct {
+	Steps []facts.Planned
+	// Later says that another activity follows for the same change: that one tells it.
+	Later bool
 }

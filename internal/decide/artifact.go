@@ -45,9 +45,19 @@ func (d *draft) comesOf(toolCallID, runID string) (Answer, bool) {
 
 // produced records an output from its announcement to its being there.
 func (d *draft) produced(run session.Run, a Artifact) {
+	a.Material = d.namingTool(a.Material)
 	unread := a.Material
 	unread.Digest = ""
 	d.in(run, artifact(narad.TypeArtifactAdded, a.ArtifactID, unread), artifact(narad.TypeArtifactReady, a.ArtifactID, a.Material))
+}
+
+// namingTool names the tool of the call that an artifact comes of (R1).
+func (d *draft) namingTool(m facts.Material) facts.Material {
+	if m.ToolCallID != "" {
+		call, _ := d.state.Tool(m.ToolCallID)
+		m.ToolName = call.ToolName
+	}
+	return m
 }
 
 func artifact(kind narad.Type, id string, m facts.Material) *narad.Artifact {
@@ -76,7 +86,7 @@ func (a AnnounceArtifact) propose(d *draft) Answer {
 	if refusal, ok := d.comesOf(a.ToolCallID, a.RunID); !ok {
 		return refusal
 	}
-	d.in(run, artifact(narad.TypeArtifactAdded, a.ArtifactID, a.Material))
+	d.in(run, artifact(narad.TypeArtifactAdded, a.ArtifactID, d.namingTool(a.Material)))
 	answer.ID = a.ArtifactID
 	return answer
 }

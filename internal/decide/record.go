@@ -147,6 +147,11 @@ type Progress struct {
 	Detail     string
 	Status     narad.ProgressStatus
 	Privacy    narad.Privacy
+	// InPlan says that it is a step of a plan, which Plan tells whole, unless PlanLater
+	// says that a later record of the same change does.
+	InPlan    bool
+	PlanLater bool
+	Plan      []facts.Planned
 }
 
 func (p Progress) propose(d *draft) Answer {
@@ -157,10 +162,17 @@ func (p Progress) propose(d *draft) Answer {
 	if p.Status == narad.ProgressActive && len(d.state.ActiveProgress(p.RunID)) >= maxActivities {
 		return refuseRecord(RefusedInvalid, "too many activities are under way")
 	}
-	d.in(run, &narad.ProgressRecorded{
+	f := &narad.ProgressRecorded{
 		ProgressID: p.ProgressID, Category: p.Category, Label: p.Label, Detail: p.Detail,
 		Status: p.Status, Privacy: p.Privacy,
-	})
+	}
+	switch {
+	case p.PlanLater:
+		facts.SetOfPlan(&f.Event)
+	case p.InPlan:
+		facts.SetPlan(&f.Event, p.Plan)
+	}
+	d.in(run, f)
 	return answer
 }
 

@@ -95,10 +95,14 @@ func cut(value narad.Raw) narad.Raw {
 }
 
 func (h *handle) Progress(ctx context.Context, p agent.Progress) error {
-	_, err := h.do(ctx, &task{command: decide.Progress{
+	c := decide.Progress{
 		RunID: h.info.RunID, ProgressID: p.ID, Category: p.Category, Label: p.Label, Detail: p.Detail,
 		Status: p.Status, Privacy: p.Privacy,
-	}})
+	}
+	if p.Plan != nil {
+		c.InPlan, c.PlanLater, c.Plan = true, p.Plan.Later, p.Plan.Steps
+	}
+	_, err := h.do(ctx, &task{command: c})
 	return err
 }
 

@@ -3,6 +3,7 @@ package acp
 import (
 	"fmt"
 
+	"github.com/mahati-host/mahati/facts"
 	"github.com/mahati-host/mahati/internal/agent"
 	"github.com/mahati-host/mahati/narad"
 )
@@ -25,6 +26,7 @@ type step struct {
 // showPlan records what has changed of a plan, which comes as a whole.
 func (t *turn) showPlan(entries []entry) {
 	before := t.plan.steps
+	var changed []step
 	t.plan.steps = nil
 	for _, e := range entries[:min(len(entries), maxSteps)] {
 		s := step{label: label(e.Content.plain(), maxTitle), status: e.Status}
@@ -38,13 +40,24 @@ func (t *turn) showPlan(entries []entry) {
 		}
 		t.plan.steps = append(t.plan.steps, s)
 		if s != was {
-			t.showStep(s)
+			changed = append(changed, s)
 		}
 	}
 	for _, dropped := range before {
 		if dropped.status != "completed" {
 			dropped.status = "cancelled"
-			t.showStep(dropped)
+			changed = append(changed, dropped)
+		}
+	}
+	whole := make([]facts.Planned, len(t.plan.steps))
+	for i, s := range t.plan.steps {
+		whole[i] = facts.Planned{ID: s.id, Text: s.label, Status: s.status}
+	}
+	for i, s := range changed {
+		if i < len(changed)-1 {
+			t.showStep(s, &agent.Plan{Later: true})
+		} else {
+			t.showStep(s, &agent.Plan{Steps: whole})
 		}
 	}
 }
@@ -60,9 +73,9 @@ func takeStep(steps *[]step, label string) (step, bool) {
 	return step{}, false
 }
 
-func (t *turn) showStep(s step) {
+func (t *turn) showStep(s step, in *agent.Plan) {
 	p := agent.Progress{
-		ID: s.id, Category: "plan", Label: s.label, Status: narad.ProgressActive, Privacy: narad.PrivacyInternal,
+		ID: s.id, Category: "plan", Label: s.label, Status: narad.ProgressActive, Privacy: narad.PrivacyInternal, Plan: in,
 	}
 	switch s.status {
 	case "completed":

@@ -272,10 +272,14 @@ func promptOf(past []narad.Authority, runID string) agent.Message {
 // Progress implements agent.Handle.
 func (h *handle) Progress(ctx context.Context, p agent.Progress) error {
 	return h.tell(ctx, func(b *book) narad.Authority {
-		return &narad.ProgressRecorded{
+		f := &narad.ProgressRecorded{
 			Event: b.event(), ProgressID: p.ID, Category: p.Category, Label: p.Label,
 			Detail: p.Detail, Status: p.Status, Privacy: p.Privacy,
 		}
+		if p.Plan != nil && !p.Plan.Later {
+			facts.SetPlan(&f.Event, p.Plan.Steps)
+		}
+		return f
 	})
 }
 
