@@ -44,7 +44,7 @@ func (p *projection) asked(f *narad.InterruptRequested) error {
 	}
 	cause := p.begun()
 	if call != "" {
-		cause = toolID(call, started)
+		cause = toolID(call, wordStarted)
 	}
 	p.about(f.InterruptID)
 	if p.event.Type == UIBlock {
@@ -52,7 +52,7 @@ func (p *projection) asked(f *narad.InterruptRequested) error {
 		data := question{f.Input.Field("questions"), f.Actions}
 		return p.says(Private, facts.ToolName(&f.Event), block{p.in, f.InterruptID, "question", data})
 	}
-	p.named(approvalID(f.InterruptID, requested), cause)
+	p.named(approvalID(f.InterruptID, wordRequested), cause)
 	prompt, summary := f.Title, f.Message
 	if prompt == "" {
 		prompt, summary = f.Message, word(f.Input, "detail")
@@ -67,7 +67,7 @@ func (p *projection) asked(f *narad.InterruptRequested) error {
 }
 
 func (p *projection) decided(f *narad.InterruptResolved) error {
-	p.named(approvalID(f.InterruptID, resolved), p.told(approvalID(f.InterruptID, requested)))
+	p.named(approvalID(f.InterruptID, wordResolved), p.told(approvalID(f.InterruptID, wordRequested)))
 	p.about(f.InterruptID)
 	payload := approval{
 		In: p.in, Decision: f.Decision, Reason: f.Reason, Answers: facts.Answers(&f.Event),

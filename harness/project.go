@@ -29,11 +29,11 @@ func toolID(call, what string) string           { return "tool:" + call + ":" + 
 func approvalID(approval, what string) string   { return "approval:" + approval + ":" + what }
 
 const (
-	started   = "started"
-	completed = "completed"
-	canceled  = "canceled"
-	requested = "requested"
-	resolved  = "resolved"
+	wordStarted   = "started"
+	wordCompleted = "completed"
+	wordCanceled  = "canceled"
+	wordRequested = "requested"
+	wordResolved  = "resolved"
 )
 
 // fill makes the record. Each part of the switch names the record, says what it is about,
@@ -47,21 +47,21 @@ func (p *projection) fill() error {
 	case *narad.RunError:
 		return p.end(f.Usage, "failed", f.Message, f.Code)
 	case *narad.RunCancelled:
-		return p.end(f.Usage, canceled, "", f.Code)
+		return p.end(f.Usage, wordCanceled, "", f.Code)
 	case *narad.MessageUserRecorded:
 		return p.said(f)
 	case *narad.MessageTextStarted:
-		return p.message(messageID(f.MessageID, started), p.begun(), f.MessageID, string(f.Role), "")
+		return p.message(messageID(f.MessageID, wordStarted), p.begun(), f.MessageID, string(f.Role), "")
 	case *narad.MessageTextDelta:
-		return p.message(f.EventID, messageID(f.MessageID, started), f.MessageID, "", f.Delta)
+		return p.message(f.EventID, messageID(f.MessageID, wordStarted), f.MessageID, "", f.Delta)
 	case *narad.MessageTextCompleted:
-		return p.message(messageID(f.MessageID, completed), messageID(f.MessageID, started), f.MessageID, "", "")
+		return p.message(messageID(f.MessageID, wordCompleted), messageID(f.MessageID, wordStarted), f.MessageID, "", "")
 	case *narad.ReasoningStarted:
-		return p.reasoning(reasoningID(f.ReasoningID, started), p.begun(), f.ReasoningID, "")
+		return p.reasoning(reasoningID(f.ReasoningID, wordStarted), p.begun(), f.ReasoningID, "")
 	case *narad.ReasoningDelta:
-		return p.reasoning(f.EventID, reasoningID(f.ReasoningID, started), f.ReasoningID, f.Delta)
+		return p.reasoning(f.EventID, reasoningID(f.ReasoningID, wordStarted), f.ReasoningID, f.Delta)
 	case *narad.ReasoningCompleted:
-		return p.reasoning(reasoningID(f.ReasoningID, completed), reasoningID(f.ReasoningID, started), f.ReasoningID, "")
+		return p.reasoning(reasoningID(f.ReasoningID, wordCompleted), reasoningID(f.ReasoningID, wordStarted), f.ReasoningID, "")
 	case *narad.ToolCallStarted:
 		return p.toolStarted(f)
 	case *narad.ToolCallFinished:
@@ -100,7 +100,7 @@ func (p *projection) about(id string) {
 }
 
 // begun names the start of the run that the record is of.
-func (p *projection) begun() string { return runID(cmp.Or(p.in.SubrunID, p.run.ID), started) }
+func (p *projection) begun() string { return runID(cmp.Or(p.in.SubrunID, p.run.ID), wordStarted) }
 
 // told is what a client did that led to the fact, else another cause.
 func (p *projection) told(otherwise string) string {
@@ -129,16 +129,16 @@ type lifecycle struct {
 func (p *projection) start(f *narad.RunStarted) error {
 	payload := lifecycle{In: p.in, Lifecycle: Lifecycle{Status: "running"}}
 	if p.event.Type == RunStarted {
-		p.named(runID(f.RunID, started), p.told(""))
+		p.named(runID(f.RunID, wordStarted), p.told(""))
 		p.about(facts.InputID(&f.Event))
 		return p.says(Public, "", payload)
 	}
 	payload.ParentRunID, payload.CallID = f.ParentRunID, f.ParentToolCallID
-	cause := runID(f.ParentRunID, started)
+	cause := runID(f.ParentRunID, wordStarted)
 	if f.ParentToolCallID != "" {
-		cause = toolID(f.ParentToolCallID, started)
+		cause = toolID(f.ParentToolCallID, wordStarted)
 	}
-	p.named(runID(f.RunID, started), cause)
+	p.named(runID(f.RunID, wordStarted), cause)
 	p.about(f.RunID)
 	return p.says(Public, "", payload)
 }
@@ -159,9 +159,9 @@ type checkpoint struct{ Checkpoint }
 // what it says of a failure.
 func (p *projection) end(used *narad.Usage, status, text, reason string) error {
 	run := p.fact.Envelope().RunID
-	last := runID(run, completed)
-	if status == canceled && p.in.SubrunID == "" {
-		last = runID(run, canceled)
+	last := runID(run, wordCompleted)
+	if status == wordCanceled && p.in.SubrunID == "" {
+		last = runID(run, wordCanceled)
 	}
 	p.about("")
 	switch p.event.Type {
@@ -218,10 +218,10 @@ func (p *projection) checkpoint(run, cause string) error {
 // withdrawn makes the log of a run that did not start (R16).
 func (p *projection) withdrawn(*narad.Custom) error {
 	if p.event.Type == Checkpointed {
-		return p.checkpoint(p.run.ID, runID(p.run.ID, canceled))
+		return p.checkpoint(p.run.ID, runID(p.run.ID, wordCanceled))
 	}
-	p.named(runID(p.run.ID, canceled), p.told(""))
-	return p.says(Public, "", lifecycle{Lifecycle: Lifecycle{Status: canceled, Reason: "withdrawn"}})
+	p.named(runID(p.run.ID, wordCanceled), p.told(""))
+	return p.says(Public, "", lifecycle{Lifecycle: Lifecycle{Status: wordCanceled, Reason: "withdrawn"}})
 }
 
 type message struct {
@@ -231,7 +231,7 @@ type message struct {
 
 // said records a whole message that a person, or the run above, gave.
 func (p *projection) said(f *narad.MessageUserRecorded) error {
-	p.named(messageID(f.MessageID, completed), p.told(p.begun()))
+	p.named(messageID(f.MessageID, wordCompleted), p.told(p.begun()))
 	p.about(facts.InputID(&f.Event))
 	return p.says(Private, "", message{p.in, Message{MessageID: f.MessageID, Role: string(narad.RoleUser), Text: f.Content}})
 }
@@ -270,9 +270,9 @@ type tool struct {
 func (p *projection) toolStarted(f *narad.ToolCallStarted) error {
 	cause := p.begun()
 	if f.ParentToolCallID != "" {
-		cause = toolID(f.ParentToolCallID, started)
+		cause = toolID(f.ParentToolCallID, wordStarted)
 	}
-	p.named(toolID(f.ToolCallID, started), cause)
+	p.named(toolID(f.ToolCallID, wordStarted), cause)
 	p.about(f.ToolCallID)
 	return p.says(Private, f.ToolName, tool{
 		In:   p.in,
@@ -283,11 +283,11 @@ func (p *projection) toolStarted(f *narad.ToolCallStarted) error {
 
 // toolWords are the statuses of calls that have ended.
 var toolWords = map[narad.Outcome]string{
-	narad.OutcomeSuccess: completed, narad.OutcomeError: "failed", narad.OutcomeCancelled: canceled,
+	narad.OutcomeSuccess: wordCompleted, narad.OutcomeError: "failed", narad.OutcomeCancelled: wordCanceled,
 }
 
 func (p *projection) toolFinished(f *narad.ToolCallFinished) error {
-	p.named(toolID(f.ToolCallID, completed), toolID(f.ToolCallID, started))
+	p.named(toolID(f.ToolCallID, wordCompleted), toolID(f.ToolCallID, wordStarted))
 	p.about(f.ToolCallID)
 	name := facts.ToolName(&f.Event)
 	return p.says(Private, name, tool{
@@ -364,7 +364,7 @@ func (p *projection) artifact(f *narad.Artifact) error {
 	m := facts.MaterialOf(&f.Event)
 	cause := p.begun()
 	if m.ToolCallID != "" {
-		cause = toolID(m.ToolCallID, started)
+		cause = toolID(m.ToolCallID, wordStarted)
 	}
 	p.named("artifact:"+f.ArtifactID+":published", cause)
 	p.about(m.ToolCallID)
