@@ -233,18 +233,20 @@ func SetHarnessPolicy(e *narad.Event, policy narad.Raw) {
 	}
 }
 
-// SetGateOf records, on an interrupt of a gate run, whom the gate asks for: the run above
-// it, the call, and the call's tool (R10).
-func SetGateOf(e *narad.Event, runID, toolCallID, toolName string) {
-	setText(e, fieldGateOf, runID)
+// SetAskedFor records what an interrupt is about: a tool call, and the call's tool (R10,
+// R13).
+func SetAskedFor(e *narad.Event, toolCallID, toolName string) {
 	setText(e, fieldToolCall, toolCallID)
 	setText(e, fieldToolName, toolName)
 }
 
+// SetGateOf records, on an interrupt of a gate run, the run above it, for which it asks.
+func SetGateOf(e *narad.Event, runID string) { setText(e, fieldGateOf, runID) }
+
 // GateOf returns the run for which a gate run asks, "" for an interrupt of no gate.
 func GateOf(e *narad.Event) string { return text(e, fieldGateOf) }
 
-// ToolCall returns the call that an interrupt of a gate run, or an artifact, is about.
+// ToolCall returns the call that an interrupt, or an artifact, is about.
 func ToolCall(e *narad.Event) string { return text(e, fieldToolCall) }
 
 // Cause is what a client did that led to a fact.

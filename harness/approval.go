@@ -39,9 +39,6 @@ type question struct {
 
 func (p *projection) asked(f *narad.InterruptRequested) error {
 	call := facts.ToolCall(&f.Event)
-	if isQuestion(f) { // it is asked through a call of its own (R13)
-		call, _ = f.Input.Field("toolCallId").IsString()
-	}
 	cause := p.begun()
 	if call != "" {
 		cause = toolID(call, wordStarted)

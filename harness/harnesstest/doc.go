@@ -2,9 +2,9 @@
 //
 // # What it promises
 //
-// [Faults] finds what breaks the rules of the page or of R36 in a whole log, by looking at
-// its records alone: it shares no code with the readers and the projection of package
-// harness. [Derive] makes the logs of a session's facts.
+// [Faults] finds what breaks the rules of the page or of R36 in a whole log: by rules of its
+// own, which share no code with the readers and the projection of package harness, and by
+// the strict reading of that package. [Derive] makes the logs of a session's facts.
 //
 // # Invariants
 //

@@ -1,6 +1,7 @@
 package harnesstest
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -23,7 +24,7 @@ func Faults(run string, log []harness.Event, whole bool) []string {
 	if whole && (len(log) < 2 || !c.ended || c.last != harness.Checkpointed) {
 		c.fault("the log ends with %s, not with the run's end and a checkpoint", c.last)
 	}
-	return c.faults
+	return append(c.faults, strict(log)...)
 }
 
 type checker struct {
@@ -152,4 +153,26 @@ func (c *checker) within(what string, e harness.Event) {
 func (c *checker) end(what string, e harness.Event) {
 	c.within(what, e)
 	c.open[what] = "closed"
+}
+
+// strict is what the strict reading of package harness finds, the encoded log taken as a
+// file.
+func strict(log []harness.Event) (faults []string) {
+	var lines []byte
+	for _, e := range log {
+		line, err := harness.Encode(e)
+		if err != nil {
+			return append(faults, err.Error())
+		}
+		lines = append(append(lines, line...), '\n')
+	}
+	if _, err := harness.Check(bytes.NewReader(lines), func(f harness.Finding) error {
+		if !f.Note {
+			faults = append(faults, f.Error.Error())
+		}
+		return nil
+	}); err != nil {
+		faults = append(faults, err.Error())
+	}
+	return faults
 }

@@ -138,7 +138,7 @@ func (d *draft) in(r session.Run, list ...narad.Authority) {
 	for _, f := range list {
 		e := f.Envelope()
 		e.RootRunID, e.RunID, e.WorkflowID = r.RootRunID, r.RunID, r.WorkflowID
-		d.markGate(r, f)
+		d.markAsked(r, f)
 		d.add(f)
 	}
 }
@@ -149,19 +149,57 @@ func (d *draft) run(id string) (session.Run, bool) {
 	return r, ok && !r.State.Ended()
 }
 
-// markGate records on the facts of a gate run what the headless log needs to show its
-// question as one of the run above, and nothing else of it (R10).
-func (d *draft) markGate(r session.Run, f narad.Authority) {
-	if !d.gate(r) {
-		return
-	}
-	switch e := f.Envelope(); f.(type) {
-	case *narad.InterruptRequested, *narad.InterruptResolved:
-		call, _ := d.state.Tool(r.ParentToolCallID)
-		facts.SetGateOf(e, r.ParentRunID, r.ParentToolCallID, call.ToolName)
+// markAsked records what the headless log needs to show what a gate run asks as asked by
+// the run above, and nothing else of the gate (R10), and to tell for which call a question
+// is asked (R13).
+func (d *draft) markAsked(r session.Run, f narad.Authority) {
+	switch f := f.(type) {
+	case *narad.InterruptRequested:
+		d.markCall(r, &f.Event, f.Kind, f.Input)
+	case *narad.InterruptResolved:
+		asked := d.asked(f.InterruptID)
+		d.markCall(r, &f.Event, asked.Kind, asked.Input)
 	case *narad.RunFinished, *narad.RunError, *narad.RunCancelled:
-		facts.SetGate(e)
+		if d.gate(r) {
+			facts.SetGate(f.Envelope())
+		}
 	}
+}
+
+func (d *draft) markCall(r session.Run, e *narad.Event, kind string, input narad.Raw) {
+	switch {
+	case d.gate(r):
+		call, _ := d.state.Tool(r.ParentToolCallID)
+		facts.SetGateOf(e, r.ParentRunID)
+		facts.SetAskedFor(e, r.ParentToolCallID, call.ToolName)
+	case kind == kindQuestion:
+		if id := word(input, "toolCallId"); d.callsToAsk(id) {
+			facts.SetAskedFor(e, id, askUser)
+		}
+	}
+}
+
+// callsToAsk reports whether an open call, or one that this draft begins, is that of a
+// question: the input of an interrupt may name any.
+func (d *draft) callsToAsk(id string) bool {
+	for _, f := range d.facts {
+		if t, ok := f.(*narad.ToolCallStarted); ok && t.ToolCallID == id {
+			return t.ToolName == askUser
+		}
+	}
+	t, _ := d.state.Tool(id)
+	return t.ToolName == askUser
+}
+
+// asked returns an interrupt that is open, or that this draft requests.
+func (d *draft) asked(id string) session.Interrupt {
+	for _, f := range d.facts {
+		if i, ok := f.(*narad.InterruptRequested); ok && i.InterruptID == id {
+			return session.Interrupt{Kind: i.Kind, Input: i.Input}
+		}
+	}
+	i, _ := d.state.Interrupt(id)
+	return i
 }
 
 // markStart records on the start of a root run what applies to its headless log.
