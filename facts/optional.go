@@ -83,6 +83,9 @@ func SetQueued(e *narad.Event) { e.SetOptional(fieldQueued, narad.Raw("true")) }
 // ToolName returns the name of the tool that a finish is about.
 func ToolName(e *narad.Event) string { return text(e, fieldToolName) }
 
+// SetToolName records the tool that a fact is about.
+func SetToolName(e *narad.Event, name string) { setText(e, fieldToolName, name) }
+
 // SetToolFinish records a tool's name and how long it took, in milliseconds, on its
 // finish.
 func SetToolFinish(e *narad.Event, name string, milliseconds int64) {

@@ -159,6 +159,9 @@ type checkpoint struct{ Checkpoint }
 // what it says of a failure.
 func (p *projection) end(used *narad.Usage, status, text, reason string) error {
 	run := p.fact.Envelope().RunID
+	if _, stopped := facts.StoppedBy(p.fact.Envelope()); stopped && p.in.SubrunID == "" {
+		status = wordCanceled // whatever else the run came to
+	}
 	last := runID(run, wordCompleted)
 	if status == wordCanceled && p.in.SubrunID == "" {
 		last = runID(run, wordCanceled)
