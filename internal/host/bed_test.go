@@ -18,6 +18,7 @@ import (
 	"github.com/mahati-host/mahati/internal/host"
 	"github.com/mahati-host/mahati/internal/index"
 	"github.com/mahati-host/mahati/internal/journal"
+	"github.com/mahati-host/mahati/internal/numbers"
 	"github.com/mahati-host/mahati/narad"
 	"github.com/mahati-host/mahati/narad/session"
 	"go.uber.org/goleak"
@@ -115,7 +116,7 @@ func (s *stage) close() {
 	if s.journal.Err() != nil {
 		return
 	}
-	report, err := s.journal.Verify(context.Background(), journal.VerifyOptions{Derive: index.Deriver(nil)})
+	report, err := s.journal.Verify(context.Background(), journal.VerifyOptions{Derive: index.Deriver(numbers.Of)})
 	if err != nil || !report.OK() {
 		s.t.Errorf("verify: %v %+v", err, report.Problems)
 	}
