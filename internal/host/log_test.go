@@ -1,12 +1,19 @@
 package host_test
 
 import (
+	"context"
+	"errors"
+	"io"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/mahati-host/mahati/harness"
 	"github.com/mahati-host/mahati/internal/access"
+	"github.com/mahati-host/mahati/internal/agent"
+	"github.com/mahati-host/mahati/internal/decide"
 	"github.com/mahati-host/mahati/internal/host"
+	"github.com/mahati-host/mahati/internal/journal"
 	"github.com/mahati-host/mahati/internal/numbers"
 	"github.com/mahati-host/mahati/narad"
 )
@@ -95,4 +102,199 @@ func TestLogOfARun(t *testing.T) {
 			}
 		}
 	})
+}
+
+// R16: a run that waits has a log without records, one that was withdrawn has its end.
+func TestLogOfAWaitingRun(t *testing.T) {
+	alone(t, acts{run: waits}, logging(), func(t *testing.T, s *stage) {
+		first, second := s.say("s1", "one").RunID, s.say("s1", "two").RunID
+		l := s.openLog(second)
+		if start, err := l.Start(t.Context()); start != nil || err != nil {
+			t.Errorf("the start of a run that waits: %v %v", start, err)
+		}
+		if last, ended, err := l.End(t.Context()); last != 0 || ended || err != nil {
+			t.Errorf("the end of a run that waits: %d %v %v", last, ended, err)
+		}
+		f, err := l.Follow(t.Context(), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		if records, err := f.Poll(t.Context()); len(records) != 0 || err != nil {
+			t.Errorf("a run that waits: got %d records, %v", len(records), err)
+		}
+		s.do(access.StopRun, "s1", decide.Stop{RootRunID: second}, "")
+		records, err := f.Next(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := types(s.project(l, records)); got != "run.canceled checkpoint" {
+			t.Errorf("withdrawn: got %s", got)
+		}
+		if _, err := f.Next(t.Context()); !errors.Is(err, io.EOF) {
+			t.Errorf("after the end: got %v, want EOF", err)
+		}
+		// Who comes after the end is told so, and waits for nothing.
+		late, err := l.Follow(t.Context(), 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer late.Close()
+		if _, err := late.Next(t.Context()); !errors.Is(err, io.EOF) {
+			t.Errorf("from the end: got %v, want EOF", err)
+		}
+		s.do(access.StopRun, "s1", decide.Stop{RootRunID: first}, "")
+	})
+}
+
+// R36: what led to the end of a run is its cause, and nothing of the run comes after it.
+func TestLogOfAStoppedRun(t *testing.T) {
+	alone(t, acts{run: asks}, logging(), func(t *testing.T, s *stage) {
+		run := s.say("s1", "write it").RunID
+		pass(1)
+		_, err := s.host.Do(t.Context(), access.Owner(), host.Request{
+			Action: access.StopRun, Session: "s1", Command: decide.Stop{RootRunID: run}, InputID: "cancel-1", RunID: run,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		pass(1)
+		log := s.log(run)
+		want := "run.started message.completed tool.started approval.requested run.canceled checkpoint"
+		if got := types(log); got != want {
+			t.Fatalf("got  %s\nwant %s", got, want)
+		}
+		if end := log[4]; end.CausationID != "cancel-1" {
+			t.Errorf("run.canceled is caused by %q, want the input", end.CausationID)
+		}
+		if last := log[5]; last.CausationID != log[4].EventID {
+			t.Errorf("the checkpoint is caused by %q, want %q", last.CausationID, log[4].EventID)
+		}
+	})
+}
+
+// R21: an input has one effect within its run, whoever tells it again.
+func TestInputsAreIdempotent(t *testing.T) {
+	alone(t, acts{run: asks}, logging(), func(t *testing.T, s *stage) {
+		run := s.say("s1", "write it").RunID
+		pass(1)
+		asked := s.inbox()[0].InterruptID
+		decision := func(word, run, input string) host.Answer {
+			t.Helper()
+			a, err := s.host.Do(t.Context(), access.Owner(), host.Request{
+				Action: access.ResolveInterrupt, Session: "s1", InputID: input, RunID: run,
+				Command: decide.Resolve{InterruptID: asked, Decision: word},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return a
+		}
+		first := decision("approve", run, "in-1")
+		if again := decision("approve", run, "in-1"); again != first || first.Status != decide.Accepted {
+			t.Errorf("told again: %+v, at first %+v", again, first)
+		}
+		if other := decision("deny", run, "in-1"); other.Status != decide.Conflict {
+			t.Errorf("other content: %+v", other)
+		}
+		if elsewhere := decision("approve", "another", "in-1"); elsewhere.Status != decide.AlreadyApplied {
+			t.Errorf("the id in another run: %+v, want to be judged by itself", elsewhere)
+		}
+		pass(1)
+		for _, e := range s.log(run) {
+			if e.Type == harness.ApprovalResolved && e.CausationID != "in-1" {
+				t.Errorf("approval.resolved is caused by %q, want the input", e.CausationID)
+			}
+		}
+	})
+}
+
+// R1: a run that started before there were logs has none, also when it goes on under a
+// host that keeps them; what starts there has one.
+func TestRunsFromBeforeLogs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := memory(t, journal.Options{})
+		before := open(t, j, acts{run: asks, resumes: true}, host.Options{})
+		before.create("s1")
+		old, waiting := before.say("s1", "one").RunID, before.say("s1", "two").RunID
+		pass(1)
+		before.close()
+
+		s := open(t, j, acts{run: func(ctx context.Context, h agent.Handle) agent.Ending {
+			if h.Info().RunID == old {
+				<-ctx.Done()
+			}
+			return agent.Ending{}
+		}, resumes: true}, logging())
+		defer s.close()
+		for _, run := range []string{old, waiting} {
+			if _, err := s.host.Log(t.Context(), access.Owner(), access.ReadLog, run); !errors.Is(err, host.ErrNotFound) {
+				t.Errorf("run %s of the host before: got %v, want ErrNotFound", run, err)
+			}
+		}
+		s.resolve(s.inbox()[0].InterruptID, "approve")
+		s.do(access.StopRun, "s1", decide.Stop{RootRunID: old}, "")
+		pass(1)
+		s.do(access.ChangeQueue, "s1", decide.Release{}, "")
+		pass(1)
+		if _, err := s.host.Log(t.Context(), access.Owner(), access.ReadLog, old); !errors.Is(err, host.ErrNotFound) {
+			t.Errorf("the run that went on: got %v, want ErrNotFound", err)
+		}
+		if got := types(s.log(waiting)); got != "run.started message.completed run.completed checkpoint" {
+			t.Errorf("the run that started here: got %s", got)
+		}
+	})
+}
+
+// Who may decide or drive may follow a run, but sees no private payload; a run elsewhere,
+// a nested one and one that is not there are the same to everybody.
+func TestWhoReadsALog(t *testing.T) {
+	nested := ""
+	alone(t, acts{run: func(ctx context.Context, h agent.Handle) agent.Ending {
+		child, err := h.StartRun(ctx, agent.Nested{AgentID: "n"})
+		if err == nil {
+			nested = child.Info().RunID
+			_ = child.End(ctx, agent.Ending{})
+		}
+		return agent.Ending{}
+	}}, logging(), func(t *testing.T, s *stage) {
+		run := s.say("s1", "go").RunID
+		pass(1)
+		for _, c := range []struct {
+			role     access.Role
+			space    string
+			run      string
+			want     error
+			observes bool
+		}{
+			{access.Observe, "default", run, nil, true},
+			{access.Decide, "default", run, nil, false},
+			{access.Drive, "default", run, nil, false},
+			{access.Admin, "default", run, nil, true},
+			{access.Execute, "default", run, access.ErrForbidden, false},
+			{access.Observe, "elsewhere", run, host.ErrNotFound, false},
+			{access.Observe, "default", nested, host.ErrNotFound, false},
+			{access.Observe, "default", "nothing", host.ErrNotFound, false},
+			{access.Observe, "default", "", host.ErrNotFound, false},
+			{"", "", run, access.ErrUnauthenticated, false},
+		} {
+			l, err := s.host.Log(t.Context(), principal(t, c.role, c.space), access.ReadLog, c.run)
+			if !errors.Is(err, c.want) || err == nil && l.Observes() != c.observes {
+				t.Errorf("%s in %q, run %q: got %v, want %v", c.role, c.space, c.run, err, c.want)
+			}
+		}
+	})
+}
+
+// principal has one role in one workspace; nobody has none.
+func principal(t *testing.T, role access.Role, workspace string) access.Principal {
+	t.Helper()
+	if role == "" {
+		return access.Principal{}
+	}
+	p, err := access.NewPrincipal("p", "p", access.Grant{Roles: []access.Role{role}, Workspaces: []string{workspace}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
 }
