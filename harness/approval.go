@@ -52,7 +52,7 @@ func (p *projection) asked(f *narad.InterruptRequested) error {
 	p.named(approvalID(f.InterruptID, wordRequested), cause)
 	prompt, summary := f.Title, f.Message
 	if prompt == "" {
-		prompt, summary = f.Message, word(f.Input, "detail")
+		prompt, summary = cmp.Or(f.Message, firstQuestion(f.Input)), word(f.Input, "detail")
 	}
 	return p.says(Private, facts.ToolName(&f.Event), approval{
 		In: p.in, CallID: call, Actions: f.Actions, Input: f.Input, ExpiresAt: f.ExpiresAt,
@@ -108,6 +108,18 @@ func Scope(kind string, input narad.Raw) string {
 		end--
 	}
 	return text[:end]
+}
+
+// firstQuestion is the text of the first of the questions that are asked, "" for none.
+func firstQuestion(input narad.Raw) string {
+	if input == nil {
+		return ""
+	}
+	list, _ := input.Field("questions").Elements()
+	if len(list) == 0 {
+		return ""
+	}
+	return word(list[0], "text")
 }
 
 // word returns a text of an object, "" for none.

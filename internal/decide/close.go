@@ -150,13 +150,20 @@ func (d *draft) closeText(run session.Run) {
 	}
 }
 
+// planCategory is that of the steps of plans.
+const planCategory = "plan"
+
 // endProgress ends a run's activities that are under way.
 func (d *draft) endProgress(run session.Run) {
 	for _, a := range d.state.ActiveProgress(run.RunID) {
-		d.in(run, &narad.ProgressRecorded{
+		f := &narad.ProgressRecorded{
 			ProgressID: a.ProgressID, Category: a.Category, Label: a.Label,
 			Status: narad.ProgressCancelled, Privacy: a.Privacy,
-		})
+		}
+		if a.Category == planCategory { // the end of its run says it of the whole plan
+			facts.SetOfPlan(&f.Event)
+		}
+		d.in(run, f)
 	}
 }
 

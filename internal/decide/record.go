@@ -2,6 +2,7 @@ package decide
 
 import (
 	"slices"
+	"unicode/utf8"
 
 	"github.com/mahati-host/mahati/facts"
 	"github.com/mahati-host/mahati/narad"
@@ -170,10 +171,36 @@ func (p Progress) propose(d *draft) Answer {
 	case p.PlanLater:
 		facts.SetOfPlan(&f.Event)
 	case p.InPlan:
-		facts.SetPlan(&f.Event, p.Plan)
+		facts.SetPlan(&f.Event, boundedPlan(p.Plan))
 	}
 	d.in(run, f)
 	return answer
+}
+
+// Bounds of a plan as it stands in one fact.
+const (
+	maxPlan     = 256
+	maxPlanText = 512 // bytes
+)
+
+// boundedPlan is as much of a plan as one fact may hold.
+func boundedPlan(steps []facts.Planned) []facts.Planned {
+	bounded := slices.Clone(steps[:min(len(steps), maxPlan)])
+	for i := range bounded {
+		bounded[i].ID, bounded[i].Text = cut(bounded[i].ID, maxPlanText), cut(bounded[i].Text, maxPlanText)
+	}
+	return bounded
+}
+
+// cut shortens a text, and never inside a character.
+func cut(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	for !utf8.RuneStart(s[most]) {
+		most--
+	}
+	return s[:most]
 }
 
 // Custom records a fact of an agent's own about its run, or of the host's.

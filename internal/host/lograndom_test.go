@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +19,7 @@ import (
 	"github.com/mahati-host/mahati/harness/harnesstest"
 	"github.com/mahati-host/mahati/internal/access"
 	"github.com/mahati-host/mahati/internal/agent"
+	"github.com/mahati-host/mahati/internal/agent/script"
 	"github.com/mahati-host/mahati/internal/blob"
 	"github.com/mahati-host/mahati/internal/decide"
 	"github.com/mahati-host/mahati/internal/host"
@@ -77,6 +81,50 @@ func playLogs(t *testing.T, j journal.Journal, seed uint64) {
 		s.sameLog(run, live, dice)
 		s.do(access.ChangeQueue, "s1", decide.Release{}, "")
 	}
+	s.record(fmt.Sprintf("random-%d", seed))
+}
+
+// recordTo is where the facts of these tests are kept as golden ones, under names that are
+// new there.
+var recordTo = flag.String("record", "", "a directory for the facts of runs with logs")
+
+// record keeps the session's facts as golden ones.
+func (s *stage) record(name string) {
+	s.t.Helper()
+	if *recordTo == "" {
+		return
+	}
+	var lines []byte
+	for record, err := range journal.All(s.t.Context(), s.journal, "s1", 0) {
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		lines = append(append(lines, record.Bytes...), '\n')
+	}
+	file, err := os.OpenFile(filepath.Join(*recordTo, name+".facts.jsonl"), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if _, err := file.Write(lines); err != nil {
+		s.t.Error(err)
+	}
+	if err := file.Close(); err != nil {
+		s.t.Error(err)
+	}
+}
+
+// The demo's log is the same from everywhere too.
+func TestLogOfTheDemo(t *testing.T) {
+	kind, err := script.Builtin("demo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	alone(t, kind, logging(), func(t *testing.T, s *stage) {
+		dice := rand.New(rand.NewPCG(1, 1))
+		run := s.say("s1", "Tidy up the project.").RunID
+		s.sameLog(run, s.followLog(t.Context(), run, dice, false), dice)
+		s.record("demo")
+	})
 }
 
 // followLog follows a run to its end, decides what it asks, and may stop it.

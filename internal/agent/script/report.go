@@ -83,15 +83,21 @@ func readPlan(r *reader, n *yaml.Node, _ manner) action {
 }
 
 func (p *plan) perform(ctx context.Context, sc *scene, at spot) error {
+	whole := make([]facts.Planned, len(p.entries))
 	for i, e := range p.entries {
 		text, err := e.text.fill(sc, at)
 		if err != nil {
 			return err
 		}
+		whole[i] = facts.Planned{ID: "plan-" + strconv.Itoa(i+1), Text: text, Status: e.status}
+	}
+	for i, step := range whole {
 		// What is planned and not begun is an active activity that says so.
-		out := agent.Progress{ID: "plan-" + strconv.Itoa(i+1), Category: "plan", Label: text, Detail: e.status, Privacy: narad.PrivacyPublic}
-		out.Status = narad.ProgressStatus(e.status)
-		if e.status == "pending" {
+		out := agent.Progress{
+			ID: step.ID, Category: "plan", Label: step.Text, Detail: step.Status, Privacy: narad.PrivacyPublic,
+			Status: narad.ProgressStatus(step.Status), Plan: &agent.Plan{Steps: whole, Later: i < len(whole)-1},
+		}
+		if step.Status == "pending" {
 			out.Status = narad.ProgressActive
 		}
 		if err := sc.tell(ctx, out); err != nil {
