@@ -20,7 +20,8 @@ type Converter struct {
 	standings Standings
 	runs      map[string]*converted
 	gates     map[string]bool
-	over      map[string]bool // runs that have ended
+	over      map[string]bool   // runs that have ended
+	calls     map[string]string // the tools of open calls
 	stops     map[string]facts.Cause
 	streams   map[string]stream // open messages and reasoning, by their record
 }
@@ -38,7 +39,7 @@ type stream struct{ root, run string }
 func NewConverter() *Converter {
 	return &Converter{
 		state: session.New(session.Options{NoDisplay: true, Remember: session.RememberAll}),
-		runs:  map[string]*converted{}, gates: map[string]bool{}, over: map[string]bool{}, stops: map[string]facts.Cause{}, streams: map[string]stream{},
+		runs:  map[string]*converted{}, gates: map[string]bool{}, over: map[string]bool{}, calls: map[string]string{}, stops: map[string]facts.Cause{}, streams: map[string]stream{},
 	}
 }
 
@@ -103,9 +104,10 @@ func (c *Converter) complete(fact narad.Authority) {
 			f.ParentToolCallID = "" // it names nothing that stands before it
 		}
 	case *narad.ToolCallFinished:
-		if call, known := c.state.Tool(f.ToolCallID); known && facts.ToolName(e) == "" {
-			facts.SetToolName(e, call.ToolName)
+		if facts.ToolName(e) == "" {
+			facts.SetToolName(e, c.calls[f.ToolCallID])
 		}
+		delete(c.calls, f.ToolCallID)
 	case *narad.MessageTextDelta:
 		c.completeStream(e, messageID(f.MessageID, ""))
 	case *narad.MessageTextCompleted:
@@ -148,6 +150,8 @@ func (c *Converter) follow(fact narad.Authority) {
 	switch f := fact.(type) {
 	case *narad.RunStarted:
 		c.gates[f.RunID] = facts.Gate(e)
+	case *narad.ToolCallStarted:
+		c.calls[f.ToolCallID] = f.ToolName
 	case *narad.RunStopRequested:
 		if f.TargetRunID == f.RootRunID {
 			c.stops[f.RootRunID] = facts.Cause{CommandID: facts.Caused(e), InputID: facts.InputID(e)}

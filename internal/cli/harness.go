@@ -17,6 +17,7 @@ import (
 
 type harnessCommands struct {
 	Check    harnessCheckCommand     `cmd:"" help:"Judge a run log strictly, and list all that is wrong with it."`
+	Convert  harnessConvertCommand   `cmd:"" help:"Make a run log of an export, or a Narad trace of a run log."`
 	Protocol harnessProtocolCommands `cmd:"" help:"Tools for logs of fak.harness.run/v1."`
 }
 
