@@ -9,34 +9,35 @@ import (
 // The optional fields that Mahati adds to Narad's facts (R1). Every client ignores
 // what it does not know.
 const (
-	fieldCommand    = "commandId"
-	fieldInput      = "input_id"
-	fieldAgent      = "agentId"
-	fieldGate       = "gate"
-	fieldQueued     = "queued"
-	fieldToolName   = "toolName"
-	fieldToolKind   = "toolKind"
-	fieldTitle      = "title"
-	fieldDuration   = "durationMs"
-	fieldStopReason = "stopReason"
-	fieldAnswers    = "answers"
-	fieldName       = "agentName"
-	fieldHarness    = "harness"
-	fieldPolicy     = "harnessPolicy"
-	fieldGateOf     = "gateOf"
-	fieldStoppedBy  = "stoppedBy"
-	fieldPlan       = "plan"
-	fieldOfPlan     = "ofPlan"
-	fieldStatus     = "status"
-	fieldCode       = "code"
-	fieldMessage    = "message"
-	fieldRetryAt    = "retryAt"
-	fieldOutput     = "output"
-	fieldMediaType  = "mediaType"
-	fieldFileName   = "name"
-	fieldBytes      = "bytes"
-	fieldDigest     = "digest"
-	fieldToolCall   = "toolCallId"
+	fieldCommand      = "commandId"
+	fieldInput        = "input_id"
+	fieldAgent        = "agentId"
+	fieldGate         = "gate"
+	fieldQueued       = "queued"
+	fieldToolName     = "toolName"
+	fieldToolKind     = "toolKind"
+	fieldTitle        = "title"
+	fieldDuration     = "durationMs"
+	fieldStopReason   = "stopReason"
+	fieldAnswers      = "answers"
+	fieldName         = "agentName"
+	fieldHarness      = "harness"
+	fieldPolicy       = "harnessPolicy"
+	fieldSessionAgent = "agent"
+	fieldGateOf       = "gateOf"
+	fieldStoppedBy    = "stoppedBy"
+	fieldPlan         = "plan"
+	fieldOfPlan       = "ofPlan"
+	fieldStatus       = "status"
+	fieldCode         = "code"
+	fieldMessage      = "message"
+	fieldRetryAt      = "retryAt"
+	fieldOutput       = "output"
+	fieldMediaType    = "mediaType"
+	fieldFileName     = "name"
+	fieldBytes        = "bytes"
+	fieldDigest       = "digest"
+	fieldToolCall     = "toolCallId"
 )
 
 func text(e *narad.Event, name string) string {
@@ -114,10 +115,10 @@ func StopReason(e *narad.Event) string { return text(e, fieldStopReason) }
 // SetStopReason records why a finished run stopped.
 func SetStopReason(e *narad.Event, reason string) { setText(e, fieldStopReason, reason) }
 
-// SetAgentName records who works in a run: the session's agent, or one below it.
+// SetAgentName records who works in a nested run.
 func SetAgentName(e *narad.Event, name string) { setText(e, fieldName, name) }
 
-// AgentName returns who works in a run, as its start tells.
+// AgentName returns who works in a nested run.
 func AgentName(e *narad.Event) string { return text(e, fieldName) }
 
 // Answers returns the answers to questions of an interrupt.resolved (R13).
@@ -225,6 +226,12 @@ func Harness(e *narad.Event) int {
 	version, _ := strconv.Atoi(string(e.Optional(fieldHarness)))
 	return version
 }
+
+// SetAgent records the session's agent on the start of a root run.
+func SetAgent(e *narad.Event, name string) { setText(e, fieldSessionAgent, name) }
+
+// Agent returns the session's agent, as the start of a root run records it.
+func Agent(e *narad.Event) string { return text(e, fieldSessionAgent) }
 
 // HarnessPolicy returns the classification of a root run's log, nil for none.
 func HarnessPolicy(e *narad.Event) narad.Raw { return e.Optional(fieldPolicy) }

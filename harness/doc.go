@@ -10,10 +10,19 @@
 // it. [DecodeInput] reads what a client tells a run. What a consumer may see is decided by
 // [Redact], [RedactClassed] and [Sight].
 //
+// A log is made of the facts of a session: [Count] says how many records a fact has, so that
+// they are numbered as it is appended, and [Run.Project] makes them of the fact alone, the
+// same bytes each time. A [Signer] makes and judges the cursors of one store, a [Policy]
+// classifies records. A [Converter] makes logs of an export of any host, a [Tracer] makes a
+// trace of a log.
+//
 // The default rules are those of the public implementation, but where the page asks for
 // something else (docs/harness.md lists where).
 //
 // # Invariants
+//
+// What a mapping from facts to records gives never changes: testdata holds what it gave. A
+// fact that no record can express is none, and never an error.
 //
 // Reading a log takes time that grows with its bytes, and memory for one line and for what
 // the log says, however long it is. A record that is refused changes nothing. Every refusal

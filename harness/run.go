@@ -29,7 +29,7 @@ func RunOf(first narad.Authority) (Run, error) {
 	if err != nil {
 		return Run{}, fmt.Errorf("the policy that run %s recorded: %w", run, err)
 	}
-	return Run{ID: run, Mapping: facts.Harness(e), Policy: policy, Agent: facts.AgentName(e)}, nil
+	return Run{ID: run, Mapping: facts.Harness(e), Policy: policy, Agent: facts.Agent(e)}, nil
 }
 
 // Errors of projecting. They tell of a caller that mixed things up, never of a fact.

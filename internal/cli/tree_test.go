@@ -140,6 +140,7 @@ var plainOnly = map[string]string{
 	"artifact get":   "it writes the bytes of a file",
 
 	"harness protocol project": "its views are the contract's, one of them JSON",
+	"harness convert":          "it prints JSON lines anyway",
 }
 
 // TestEveryCommandSpeaksJSON: scripts get JSON lines of each command, which

@@ -208,7 +208,7 @@ func (d *draft) markStart(run *narad.RunStarted) {
 	facts.SetHarness(e, d.env.Log.Mapping)
 	if d.env.Log.Mapping > 0 {
 		facts.SetHarnessPolicy(e, d.env.Log.Policy)
-		facts.SetAgentName(e, d.env.Log.Agent)
+		facts.SetAgent(e, d.env.Log.Agent)
 	}
 }
 

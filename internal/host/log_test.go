@@ -298,3 +298,7 @@ func principal(t *testing.T, role access.Role, workspace string) access.Principa
 	}
 	return p
 }
+
+func requestStop(session, run string) host.Request {
+	return host.Request{Action: access.StopRun, Session: session, Command: decide.Stop{RootRunID: run}}
+}
