@@ -23,6 +23,7 @@ var policy = map[Action][]Role{
 	CreateSession:    {Drive},
 	ListSessions:     {Observe},
 	ReadSession:      {Observe},
+	ReadLog:          {Observe, Decide, Drive},
 	ReadTrace:        {Trace},
 	ReadArtifact:     {Observe},
 	UpdateSession:    {Drive},

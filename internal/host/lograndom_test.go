@@ -150,6 +150,10 @@ func (s *stage) followLog(ctx context.Context, run string, dice *rand.Rand, stop
 			live = append(live, s.project(l, []host.Record{r})...)
 			s.decideAny(r, dice)
 		}
+		// The end may be ahead of what was followed, never behind.
+		if last, _, err := l.End(ctx); err != nil || last < uint64(len(live)) {
+			s.t.Fatalf("the end of %d records so far: %d %v", len(live), last, err)
+		}
 		if stop && len(live) > stopAt {
 			s.do(access.StopRun, "s1", decide.Stop{RootRunID: run}, "")
 			stop = false
@@ -180,6 +184,13 @@ func (s *stage) sameLog(run string, live []harness.Event, dice *rand.Rand) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
+	unsigned, err := harnesstest.Derive(s.facts("s1"), nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if got, want := encoded(s.t, s.convert(run)), encoded(s.t, unsigned[run]); !bytes.Equal(got, want) {
+		s.t.Fatalf("converted: got\n%s\nwant\n%s", got, want)
+	}
 	want := encoded(s.t, live)
 	for what, log := range map[string][]harness.Event{"whole": s.log(run), "derived": derived[run]} {
 		if got := encoded(s.t, log); !bytes.Equal(got, want) {
@@ -208,9 +219,32 @@ func (s *stage) sameLog(run string, live []harness.Event, dice *rand.Rand) {
 			s.t.Errorf("the cursor of %d: %v", after, err)
 		}
 	}
+	for sequence, want := range map[uint64]bool{0: true, uint64(len(live)): true, uint64(len(live)) + 1: false, 1 << 63: false} {
+		if has, err := l.Has(ctx, sequence); has != want || err != nil {
+			s.t.Errorf("a record %d of %d: %v %v", sequence, len(live), has, err)
+		}
+	}
 	if last, ended, err := l.End(ctx); last != uint64(len(live)) || !ended || err != nil {
 		s.t.Errorf("the end: got %d %v %v, want %d", last, ended, err, len(live))
 	}
+}
+
+// convert makes the run's log of the session's facts, as of an export.
+func (s *stage) convert(run string) (log []harness.Event) {
+	s.t.Helper()
+	converter := harness.NewConverter()
+	for _, f := range s.facts("s1") {
+		events, err := converter.Add(f)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		for _, e := range events {
+			if e.RunID == run {
+				log = append(log, e)
+			}
+		}
+	}
+	return log
 }
 
 func encoded(t *testing.T, log []harness.Event) []byte {

@@ -315,3 +315,21 @@ func TestDeriverRefuses(t *testing.T) {
 		}
 	}
 }
+
+// R16: a run that waits is found by its id alone, unless a host before the headless
+// contract queued it.
+func TestQueuedRunsHaveRows(t *testing.T) {
+	s := newShelf(t)
+	s.must(facts.Session(facts.SessionCreated, facts.Created{WorkspaceID: "w"}))
+	mapped := facts.Session(facts.InputQueued, facts.Queued{MessageID: "m1", RunID: "mapped", Kind: facts.Start, Content: "x"})
+	facts.SetHarness(&mapped.Event, 1)
+	s.must(mapped, facts.Session(facts.InputQueued, facts.Queued{MessageID: "m2", RunID: "old", Kind: facts.Start, Content: "x"}))
+	got, known := row[journal.RunRow](s, journal.RunKey("mapped"))
+	if want := (journal.RunRow{ID: "mapped", Session: "s", Root: "mapped", First: 2, State: index.Queued}); !known || !cmp.Equal(got, want) {
+		t.Errorf("got %+v %v, want %+v", got, known, want)
+	}
+	if got, known := row[journal.RunRow](s, journal.RunKey("old")); known {
+		t.Errorf("the other has a row: %+v", got)
+	}
+	s.verify()
+}

@@ -6,6 +6,29 @@ import (
 	"testing"
 )
 
+// TestNumbersAreDerived: a fact has as many numbers in other contracts as the facts say.
+func TestNumbersAreDerived(t *testing.T) {
+	is := Numbers{LogRun: "r", Logs: 2}
+	for _, c := range []struct {
+		want     *Numbers
+		problems int
+	}{
+		{nil, 0}, {&Numbers{LogRun: "r", Logs: 2}, 0}, {&Numbers{}, 1}, {&Numbers{LogRun: "r", Logs: 1}, 1},
+		{&Numbers{LogRun: "q", Logs: 2}, 1}, {&Numbers{LogRun: "r", Logs: 2, Events: 1}, 1},
+	} {
+		v := NewVerifier(Identity{}, VerifyOptions{Derive: func(string) func(Record) (Derived, error) {
+			return func(Record) (Derived, error) { return Derived{Numbers: c.want}, nil }
+		}})
+		record := Record{Fact: Fact{EventID: "1.a", Bytes: []byte("{}")}, Sequence: 1, Offset: 1, FirstLog: 1}
+		record.Take(is)
+		v.Session("s").Record(record)
+		report := v.Report(Mark{})
+		if len(report.Problems) != c.problems || c.problems == 1 && report.Problems[0].Code != ProblemNumbers {
+			t.Errorf("stored %+v, derived %+v: got %+v", is, c.want, report.Problems)
+		}
+	}
+}
+
 // TestReportsHoldNoValues: the value of a row may be long, and is what an agent asked for:
 // a report tells two of them apart and repeats neither.
 func TestReportsHoldNoValues(t *testing.T) {
