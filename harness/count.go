@@ -24,7 +24,7 @@ type Standing struct {
 // names none. It is a pure function: who appends a fact numbers its records by it (R39),
 // and whoever derives the log later comes to the same numbers.
 func Count(before Standing, fact narad.Authority) (run string, n int) {
-	run, mapping := logOf(fact), before.Mapping
+	run, mapping := runOfLog(fact), before.Mapping
 	if begins(fact, run) {
 		mapping = facts.Harness(fact.Envelope())
 	}
@@ -37,8 +37,8 @@ func Count(before Standing, fact narad.Authority) (run string, n int) {
 	return run, n
 }
 
-// logOf returns the root run whose log a fact may be in, "" for none.
-func logOf(fact narad.Authority) string {
+// runOfLog returns the root run whose log a fact may be in, "" for none.
+func runOfLog(fact narad.Authority) string {
 	if w, ok := facts.Read[facts.Withdrawn](fact, facts.InputWithdrawn); ok {
 		return w.RunID
 	}
@@ -78,7 +78,7 @@ type Standings struct {
 // Before returns how the log of a fact's root run stands. The fact is the next one: a
 // session has one root run at a time.
 func (s *Standings) Before(fact narad.Authority) Standing {
-	if run := logOf(fact); run == "" || run != s.root {
+	if run := runOfLog(fact); run == "" || run != s.root {
 		return Standing{}
 	}
 	return s.now
@@ -86,7 +86,7 @@ func (s *Standings) Before(fact narad.Authority) Standing {
 
 // Apply adds the fact.
 func (s *Standings) Apply(fact narad.Authority) {
-	run := logOf(fact)
+	run := runOfLog(fact)
 	switch f := fact.(type) {
 	case *narad.RunStarted:
 		if f.RunID == run {

@@ -20,7 +20,7 @@ type Run struct {
 // RunOf reads a run from the first fact of its log: its run.started, or, where the run was
 // withdrawn before it began, the withdrawal. Mapping is 0 for a run that has no log.
 func RunOf(first narad.Authority) (Run, error) {
-	run := logOf(first)
+	run := runOfLog(first)
 	if run == "" || !begins(first, run) {
 		return Run{}, fmt.Errorf("%s begins no run: %w", first.Type(), ErrNotOfRun)
 	}
@@ -51,7 +51,7 @@ func (r Run) Project(fact narad.Authority, first uint64, n int, sign func(sequen
 	switch {
 	case r.Mapping != Mapping:
 		return nil, fmt.Errorf("%w %d", ErrMapping, r.Mapping)
-	case logOf(fact) != r.ID:
+	case runOfLog(fact) != r.ID:
 		return nil, fmt.Errorf("%s: %w", fact.Type(), ErrNotOfRun)
 	case len(kinds) != n:
 		return nil, fmt.Errorf("%s: %d records, not %d: %w", fact.Type(), len(kinds), n, ErrCount)

@@ -22,6 +22,7 @@ import (
 	"github.com/mahati-host/mahati/internal/index"
 	"github.com/mahati-host/mahati/internal/journal"
 	"github.com/mahati-host/mahati/internal/journal/pebble"
+	"github.com/mahati-host/mahati/internal/numbers"
 )
 
 // engine is a store whose rows can be made unreadable between two lives of a host.
@@ -425,7 +426,7 @@ func TestVerifyNamesTheDamagedSession(t *testing.T) {
 		h.before(t, e, asker{h, true})
 		interrupt := h.ids["hurt"]
 		j := e.open()
-		report, err := j.Verify(t.Context(), journal.VerifyOptions{Derive: index.Deriver})
+		report, err := j.Verify(t.Context(), journal.VerifyOptions{Derive: index.Deriver(numbers.Of)})
 		if err != nil {
 			t.Fatal(err)
 		}

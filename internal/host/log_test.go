@@ -278,7 +278,7 @@ func TestWhoReadsALog(t *testing.T) {
 			{access.Observe, "default", "", host.ErrNotFound, false},
 			{"", "", run, access.ErrUnauthenticated, false},
 		} {
-			l, err := s.host.Log(t.Context(), principal(t, c.role, c.space), access.ReadLog, c.run)
+			l, err := s.host.Log(t.Context(), withRole(t, c.role, c.space), access.ReadLog, c.run)
 			if !errors.Is(err, c.want) || err == nil && l.Observes() != c.observes {
 				t.Errorf("%s in %q, run %q: got %v, want %v", c.role, c.space, c.run, err, c.want)
 			}
@@ -286,8 +286,8 @@ func TestWhoReadsALog(t *testing.T) {
 	})
 }
 
-// principal has one role in one workspace; nobody has none.
-func principal(t *testing.T, role access.Role, workspace string) access.Principal {
+// withRole has one role in one workspace; nobody has none.
+func withRole(t *testing.T, role access.Role, workspace string) access.Principal {
 	t.Helper()
 	if role == "" {
 		return access.Principal{}
