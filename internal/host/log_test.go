@@ -259,7 +259,7 @@ func TestWhoReadsALog(t *testing.T) {
 		return agent.Ending{}
 	}}, logging(), func(t *testing.T, s *stage) {
 		run := s.say("s1", "go").RunID
-		pass(1)
+		synctest.Wait()
 		for _, c := range []struct {
 			role     access.Role
 			space    string

@@ -78,7 +78,7 @@ func TestLogOfParallelCalls(t *testing.T) {
 		return agent.Ending{}
 	}}, logging(), func(t *testing.T, s *stage) {
 		run := s.say("s1", "go").RunID
-		pass(1)
+		synctest.Wait()
 		got := ""
 		for _, e := range s.log(run) {
 			if p := payloadOf(t, e); e.Type == harness.ToolCompleted {
@@ -114,8 +114,8 @@ func TestLogOfChildrenThatSpeak(t *testing.T) {
 		return agent.Ending{}
 	}}, logging(), func(t *testing.T, s *stage) {
 		run := s.say("s1", "go").RunID
-		synctest.Wait()
 		pass(10_000_000_000)
+		synctest.Wait()
 		got := texts(t, s.log(run))
 		for i, who := range []string{"", children[0], children[1]} {
 			if want := fmt.Sprintf("%d.0 %d.1 %d.2 %d.3 ", i, i, i, i); got[who] != want {
