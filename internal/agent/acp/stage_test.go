@@ -145,6 +145,11 @@ func story(list []narad.Authority) string {
 			line = strings.TrimSpace(fmt.Sprintf("finish %s %s %s %s", tools[r.ToolCallID], r.Outcome, r.Response, r.Code))
 		case *narad.ProgressRecorded:
 			line = fmt.Sprintf("step %s %s %q %q", r.ProgressID, r.Status, r.Label, r.Detail)
+			if plan, told := facts.Plan(&r.Event).Elements(); told {
+				for _, s := range plan {
+					line += fmt.Sprintf(" %s:%s", s.Field("text"), s.Field("status"))
+				}
+			}
 		case *narad.InterruptRequested:
 			line = fmt.Sprintf("ask %s", strings.Join(r.Actions, ","))
 		case *narad.InterruptResolved:

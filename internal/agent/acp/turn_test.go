@@ -157,11 +157,11 @@ func TestTurnTellsInOrder(t *testing.T) {
 			`send {"sessionUpdate":"plan","entries":[{"content":"zero","status":"pending"},{"content":"one","status":"completed"},{"content":"two","status":"pending"}]}`,
 			`send {"sessionUpdate":"plan","entries":[{"content":"zero","status":"completed"},{"content":"one","status":"completed"}]}`), `
 			step plan-1 active "one" "in progress"
-			step plan-2 active "two" "pending"
+			step plan-2 active "two" "pending" "one":"in_progress" "two":"pending"
 			step plan-3 active "zero" "pending"
-			step plan-1 completed "one" ""
+			step plan-1 completed "one" "" "zero":"pending" "one":"completed" "two":"pending"
 			step plan-3 completed "zero" ""
-			step plan-2 cancelled "two" ""`},
+			step plan-2 cancelled "two" "" "zero":"completed" "one":"completed"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
