@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -301,4 +302,38 @@ func withRole(t *testing.T, role access.Role, workspace string) access.Principal
 
 func requestStop(session, run string) host.Request {
 	return host.Request{Action: access.StopRun, Session: session, Command: decide.Stop{RootRunID: run}}
+}
+
+// Who comes back at the end of a long log is given what is behind the cursor and nothing
+// that was before, with one look into the journal for each page.
+func TestLogIsResumedAtItsEnd(t *testing.T) {
+	alone(t, acts{run: func(ctx context.Context, h agent.Handle) agent.Ending {
+		for i := range 2_000 {
+			_ = h.Progress(ctx, agent.Progress{
+				ID: "p", Category: "c", Label: strconv.Itoa(i), Status: narad.ProgressActive, Privacy: narad.PrivacyPublic,
+			})
+		}
+		return agent.Ending{}
+	}}, logging(), func(t *testing.T, s *stage) {
+		run := s.say("s1", "go").RunID
+		synctest.Wait()
+		l := s.openLog(run)
+		last, ended, err := l.End(t.Context())
+		if err != nil || !ended || last < 2_000 {
+			t.Fatalf("the end: %d %v %v", last, ended, err)
+		}
+		before := s.feed.Stats().Reads
+		f, err := l.Follow(t.Context(), last-3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		records, err := f.Next(t.Context())
+		if err != nil || len(records) != 2 || s.feed.Stats().Reads-before > 1 {
+			t.Errorf("got %d facts with %d reads, %v; want 2 with one", len(records), s.feed.Stats().Reads-before, err)
+		}
+		if got := types(s.project(l, records)); got != "ui.block run.completed checkpoint" {
+			t.Errorf("got %s", got)
+		}
+	})
 }
