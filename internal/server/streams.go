@@ -63,9 +63,22 @@ func NewStreams(tokens *access.Store, o StreamOptions) *Streams {
 // the handler has set in it, is sent at once. The stream ends with the handler.
 // An error is a Problem, and nothing has been written.
 func (s *Streams) Open(w http.ResponseWriter, r *http.Request) (*Stream, error) {
+	st, err := s.Hold(w, r)
+	if err != nil {
+		return nil, err
+	}
+	st.Begin()
+	return st, nil
+}
+
+// Hold counts a request that waits before it is answered among the streams: it is held to
+// the same bounds, and its end comes for the same reasons. The handler begins the stream, or
+// answers without it once [Stream.Alive] says that it may. An error is a Problem, and
+// nothing has been written.
+func (s *Streams) Hold(w http.ResponseWriter, r *http.Request) (*Stream, error) {
 	state := stateOf(r.Context())
 	if state.response == nil || state.stream != nil {
-		return nil, errors.New("a stream is opened once, in a request that came through the edge")
+		return nil, errors.New("a request is held once, and comes through the edge")
 	}
 	st := newStream(s, w, r, state)
 	if err := s.add(st); err != nil {
@@ -73,7 +86,6 @@ func (s *Streams) Open(w http.ResponseWriter, r *http.Request) (*Stream, error) 
 		return nil, err
 	}
 	state.stream = st
-	st.begin()
 	return st, nil
 }
 
@@ -166,8 +178,8 @@ func newStream(owner *Streams, w http.ResponseWriter, r *http.Request, state *re
 	}
 }
 
-// begin sends the header. A failure shows in the first write.
-func (st *Stream) begin() {
+// Begin sends the header of a stream that was held. A failure shows in the first write.
+func (st *Stream) Begin() {
 	header := st.w.Header()
 	header.Set("Content-Type", "text/event-stream")
 	header.Set("Cache-Control", "no-store")
@@ -177,15 +189,19 @@ func (st *Stream) begin() {
 }
 
 // Context ends when the client leaves, when the server drains (its cause is then
-// ErrDraining) and when the stream has failed.
+// ErrDraining), when somebody ends the stream and when it has failed.
 func (st *Stream) Context() context.Context { return st.ctx }
+
+// End ends the stream for a reason of the binding's, after the frames that are being
+// written. Any goroutine may call it.
+func (st *Stream) End(why error) { st.cancel(why) }
 
 // Write sends whole frames, as many as there are: one call is one flush. An
 // error is final, and nothing is written after it, so that what a client has of
 // the stream ends with a whole frame and at most the cut beginning of another,
 // which the format has it drop.
 func (st *Stream) Write(frames []byte) error {
-	if err := st.alive(); err != nil {
+	if err := st.Alive(); err != nil {
 		return err
 	}
 	_, err := st.w.Write(frames)
@@ -204,7 +220,7 @@ func (st *Stream) Write(frames []byte) error {
 // until its end. An error is final.
 func (st *Stream) Wait(wake <-chan struct{}) (beat bool, err error) {
 	for {
-		if err := st.alive(); err != nil {
+		if err := st.Alive(); err != nil {
 			return false, err
 		}
 		select {
@@ -225,9 +241,9 @@ func (st *Stream) Wait(wake <-chan struct{}) (beat bool, err error) {
 	}
 }
 
-// alive returns why the stream is over, or nil. A token is looked at once in a
+// Alive returns why the stream is over, or nil. A token is looked at once in a
 // heartbeat interval: a stream may outlive it by that much.
-func (st *Stream) alive() error {
+func (st *Stream) Alive() error {
 	if st.ctx.Err() != nil {
 		return context.Cause(st.ctx)
 	}

@@ -493,3 +493,85 @@ func TestOpenOutsideTheEdgeIsAnError(t *testing.T) {
 		t.Error("a stream without a request of the edge")
 	}
 }
+
+// A request that waits takes a place like a stream does, and its end comes for the same
+// reasons; it is answered all the same.
+func TestHeldRequests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		causes := make(chan error, 8)
+		build := func(r *rig) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+				held, err := r.streams.Hold(w, request)
+				if err != nil {
+					server.WriteProblem(w, request, err)
+					return
+				}
+				if _, err := r.streams.Hold(w, request); err == nil {
+					t.Error("a request was held twice")
+				}
+				select {
+				case <-held.Context().Done():
+				case <-time.After(time.Minute):
+				}
+				causes <- held.Alive()
+				w.WriteHeader(http.StatusNoContent)
+			})
+		}
+		r := start(t, rigOptions{streams: server.StreamOptions{MaxPerPrincipal: 1, Heartbeat: time.Second}}, build)
+		answers := make(chan answer, 1)
+		go func() { answers <- r.do(r.request("GET", "/wait", "", nil)) }()
+		synctest.Wait()
+		if open := r.streams.Counters().Open; open != 1 {
+			t.Errorf("%d places are taken, want 1", open)
+		}
+		if a := r.do(r.request("GET", "/wait", "", nil)); a.status != http.StatusTooManyRequests {
+			t.Errorf("one more than allowed: got %d", a.status)
+		}
+		if a := <-answers; a.status != http.StatusNoContent || <-causes != nil {
+			t.Errorf("got %d", a.status)
+		}
+		go func() { answers <- r.do(r.request("GET", "/wait", "", nil)) }()
+		synctest.Wait()
+		if err := r.server.Shutdown(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if a := <-answers; a.status != http.StatusNoContent {
+			t.Errorf("at the drain: got %d", a.status)
+		}
+		if why := <-causes; !errors.Is(why, server.ErrDraining) {
+			t.Errorf("the wait ended for %v", why)
+		}
+		if open := r.streams.Counters().Open; open != 0 {
+			t.Errorf("%d places are taken at the end", open)
+		}
+	})
+}
+
+// A binding ends a stream from elsewhere: its handler hears of it, with the reason.
+func TestStreamIsEndedFromElsewhere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		why := errors.New("superseded")
+		streams, ended := make(chan *server.Stream, 1), make(chan error, 1)
+		r := start(t, rigOptions{}, func(r *rig) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+				stream, err := r.streams.Open(w, request)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				streams <- stream
+				_, err = stream.Wait(nil)
+				ended <- err
+			})
+		})
+		response := r.open()
+		defer response.Body.Close()
+		(<-streams).End(why)
+		if err := <-ended; !errors.Is(err, why) {
+			t.Errorf("the stream ended for %v", err)
+		}
+		if body, err := io.ReadAll(response.Body); err != nil || len(body) > 0 {
+			t.Errorf("read %q, %v", body, err)
+		}
+	})
+}

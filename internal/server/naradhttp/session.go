@@ -14,12 +14,9 @@ import (
 	"github.com/mahati-host/mahati/narad"
 )
 
-// requiredProfiles are what sessions of this host use (R25), activeProfiles what it sends
-// to who asks for it as well.
-const (
-	requiredProfiles = narad.AllProfiles &^ (narad.Graph | narad.Workspace | narad.Trace | narad.Debug)
-	activeProfiles   = requiredProfiles | narad.Graph | narad.Workspace
-)
+// activeProfiles are what the host sends to who asks for it: those that its sessions use, and
+// what is derived from them (R25).
+const activeProfiles = host.RequiredProfiles | narad.Graph | narad.Workspace
 
 // offered are the profiles of a session's streams: those that its facts are of, and that
 // of the graph.
@@ -118,7 +115,7 @@ func (b *Binding) create(w http.ResponseWriter, r *request) error {
 		Action: access.CreateSession, Session: c.SessionID,
 		Command: decide.Create{Payload: facts.Created{
 			WorkspaceID: c.WorkspaceID, Cwd: c.CWD, ClientKind: c.ClientKind, Title: c.Title, Agent: c.Agent,
-			ClientExecutorID: c.ClientExecutorID, RequiredProfiles: requiredProfiles.IDs(),
+			ClientExecutorID: c.ClientExecutorID, RequiredProfiles: host.RequiredProfiles.IDs(),
 		}},
 	})
 	if err != nil {
