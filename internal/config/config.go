@@ -31,6 +31,7 @@ type Config struct {
 	Agents       Agents
 	Executors    Executors
 	Policy       []Rule
+	Harness      Harness
 	Queue        Queue
 	Sessions     Sessions
 	History      History

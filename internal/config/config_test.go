@@ -153,6 +153,12 @@ path = "**/.ssh/*"
 action = "allow"
 kind = "read"
 tool = "Read*"
+
+[[harness.classify]]
+tool = "vault_*"
+type = "tool.started"
+agent = "help*"
+class = "secret"
 `
 	dir := home(t, file)
 	got, err := config.Load(dir, env())
@@ -180,6 +186,9 @@ tool = "Read*"
 			{Name: "no keys", Action: config.Deny, Kinds: []string{"edit", "delete"}, Path: "**/.ssh/*"},
 			{Name: "rule-2", Action: config.Allow, Kinds: []string{"read"}, Tool: "Read*"},
 		},
+		Harness: config.Harness{Classify: []config.Classification{
+			{Tool: "vault_*", Type: "tool.started", Agent: "help*", Class: config.ClassSecret},
+		}},
 		Executors: config.Executors{
 			Lease: 30 * time.Second, Heartbeat: 10 * time.Second, TokenLife: time.Hour, Absent: config.Fail,
 		},
@@ -318,6 +327,18 @@ func TestWhatIsWrongIsNamed(t *testing.T) {
 		{"empty pattern", "[[policy]]\naction = \"ask\"\ntool = \"\"", []string{`3: policy[0].tool: leave it out`}},
 		{"two rules of one name", "[[policy]]\naction = \"ask\"\nname = \"n\"\n[[policy]]\naction = \"ask\"\nname = \"n\"", []string{`6: policy[1].name: another rule`}},
 		{"one table for all rules", "[policy]\naction = \"ask\"", []string{`1: policy: [[policy]]`}},
+
+		{"class of nobody", "[[harness.classify]]\ntool = \"x\"", []string{`1: harness.classify[0].class: public, private or secret`}},
+		{"another class", "[[harness.classify]]\nclass = \"topsecret\"", []string{`2: harness.classify[0].class: public, private or secret`}},
+		{"type of no record", "[[harness.classify]]\nclass = \"public\"\n[[harness.classify]]\nclass = \"secret\"\ntype = \"tool.finished\"", []string{`5: harness.classify[1].type: one of`}},
+		{"class of a checkpoint", "[[harness.classify]]\nclass = \"secret\"\ntype = \"checkpoint\"", []string{`3: harness.classify[0].type: one of`}},
+		{"pattern of an agent", "[[harness.classify]]\nclass = \"secret\"\nagent = \"[\"", []string{`3: harness.classify[0].agent: pattern`}},
+		{"long pattern of a tool", "[[harness.classify]]\nclass = \"secret\"\ntool = \"" + strings.Repeat("x", 257) + "\"", []string{`3: harness.classify[0].tool: at most 256`}},
+		{"too many classes", strings.Repeat("[[harness.classify]]\nclass = \"secret\"\n", 65), []string{`1: harness.classify: at most 64`}},
+		{"unknown key of a classification", "[[harness.classify]]\nclass = \"secret\"\nrun = \"r\"", []string{`3: harness.classify[0].run: no such setting`}},
+		{"class that is no string", "[[harness.classify]]\nclass = 1", []string{`2: harness.classify[0].class: a string`}},
+		{"one table for all classes", "[harness.classify]\nclass = \"secret\"", []string{`1: harness.classify: [[harness.classify]]`}},
+		{"another table of the harness", "[harness]\ncredit = 3", []string{`2: harness.credit: no such setting`}},
 
 		{"several at once", "a = 1\n[queue]\nmax = 0\n[log]\nlevel = \"x\"\n", []string{`1: a: no such`, `5: log.level: one of`, `3: queue.max: whole`}},
 	}

@@ -136,6 +136,8 @@ func (l *loader) table(doc document, prefix string, values map[string]any) {
 		switch {
 		case key == "policy":
 			l.policy(doc, raw)
+		case key == "harness" && isTable:
+			l.harness(doc, sub)
 		case prefix == "agents" && isTable:
 			l.agent(doc, name, sub)
 		case key == "home":

@@ -3,8 +3,8 @@ package config
 import "strings"
 
 const exampleHead = `# The configuration of Mahati, <home>/config.toml. Every line that sets something
-# is shown with its default; take away the # to change it. Each setting but agents
-# and policy can also be given in the environment, in capitals and with _ for the
+# is shown with its default; take away the # to change it. Each setting but agents,
+# policy and harness.classify can also be given in the environment, in capitals and with _ for the
 # dot: MAHATI_STREAMS_HEARTBEAT=10s, lists separated by commas. Flags win over the
 # environment, the environment over this file. A key that is not known is an error.
 `
@@ -79,6 +79,24 @@ const examplePolicy = `
 #path = "**/.ssh/**"
 `
 
+const exampleClassify = `
+# Who sees what of a run's log (mahati harness, docs/harness.md). Lifecycle, usage and
+# checkpoints are public; what has content is private, for tokens with the role observe
+# alone, unless the first rule that matches says public, private, or secret, which is
+# for nobody at this host's door. A rule matches when each condition that it has does:
+# tool and agent are patterns of *, ? and [...] for the names of the tool and of the
+# session's agent; type is a type of record. What held at the start of a run holds for
+# all of its log.
+#[[harness.classify]]
+#type = "message.delta"
+#agent = "echo"
+#class = "public"
+
+#[[harness.classify]]
+#tool = "vault_*"
+#class = "secret"
+`
+
 // Example is the documented configuration file, every setting at its default and
 // commented out.
 func Example() string {
@@ -105,6 +123,7 @@ func Example() string {
 	}
 	out.WriteString(endOfSection(section))
 	out.WriteString(examplePolicy)
+	out.WriteString(exampleClassify)
 	return out.String()
 }
 

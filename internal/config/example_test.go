@@ -18,10 +18,10 @@ func TestExampleSaysTheDefaults(t *testing.T) {
 	}
 
 	got := load(t, uncommented(example), env())
-	if len(got.Agents.Named) != 2 || len(got.Policy) != 3 {
-		t.Errorf("the agents and rules shown are %v and %v", got.Agents.Named, got.Policy)
+	if len(got.Agents.Named) != 2 || len(got.Policy) != 3 || len(got.Harness.Classify) != 2 {
+		t.Errorf("the agents and rules shown are %v, %v and %v", got.Agents.Named, got.Policy, got.Harness.Classify)
 	}
-	got.Agents.Named, got.Policy = nil, nil
+	got.Agents.Named, got.Policy, got.Harness.Classify = nil, nil, nil
 	want := defaults()
 	want.AllowedHosts, want.CORSOrigins = []string{}, []string{}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -41,8 +41,8 @@ func TestExampleDocumentsEveryField(t *testing.T) {
 	example := config.Example()
 	fields := 0
 	countFields(reflect.TypeFor[config.Config](), &fields)
-	// Home is not set in the file; agents and policy are tables, shown by examples.
-	const elsewhere = 3
+	// Home is not set in the file; agents, policy and harness.classify are tables, shown by examples.
+	const elsewhere = 4
 	settings := regexp.MustCompile(`(?m)^(#.*\n)(#[a-z_]+ = .*)$`).FindAllStringSubmatch(example[:strings.Index(example, "#[[policy]]")], -1)
 	documented := 0
 	for _, match := range settings {
@@ -55,9 +55,13 @@ func TestExampleDocumentsEveryField(t *testing.T) {
 	}
 	for _, typ := range []reflect.Type{
 		reflect.TypeFor[config.Agent](), reflect.TypeFor[config.MCPServer](), reflect.TypeFor[config.Rule](),
+		reflect.TypeFor[config.Classification](),
 	} {
 		for i := range typ.NumField() {
-			name := strings.TrimSuffix(typ.Field(i).Name, "s")
+			name := typ.Field(i).Name
+			if !strings.HasSuffix(name, "ss") {
+				name = strings.TrimSuffix(name, "s")
+			}
 			key := strings.ToLower(regexp.MustCompile(`([a-z])([A-Z])`).ReplaceAllString(name, "${1}_$2"))
 			if !strings.Contains(example, "\n#"+key+" = ") && !strings.Contains(example, "."+key+".") && !strings.Contains(example, "."+key+"s]\n") {
 				t.Errorf("%s.%s is not shown", typ.Name(), typ.Field(i).Name)
