@@ -2,8 +2,6 @@ package harness
 
 import (
 	"cmp"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/mahati-host/mahati/facts"
 	"github.com/mahati-host/mahati/narad"
@@ -90,25 +88,8 @@ func StatusOf(decision string) string {
 	return "approved"
 }
 
-// maxScope bounds the text of a scope, in bytes.
-const maxScope = 1_024
-
-// Scope is what an approval grants, as its request declares it: what the tool does and to
-// what, such as "edit src/main.go"; for an interrupt that names neither the tool, else the
-// interrupt's kind. It follows from the kind and the input of the interrupt, so that an
-// input that names a scope can be held to it (R38).
-func Scope(kind string, input narad.Raw) string {
-	text := strings.TrimSpace(word(input, "action") + " " + word(input, "resource"))
-	text = cmp.Or(text, word(input, "toolName"), kind)
-	if len(text) <= maxScope {
-		return text
-	}
-	end := maxScope
-	for !utf8.RuneStart(text[end]) {
-		end--
-	}
-	return text[:end]
-}
+// Scope is what an approval grants, as its request declares it; see [facts.Scope].
+func Scope(kind string, input narad.Raw) string { return facts.Scope(kind, input) }
 
 // firstQuestion is the text of the first of the questions that are asked, "" for none.
 func firstQuestion(input narad.Raw) string {

@@ -37,13 +37,15 @@ type Answer struct {
 	ID string `json:"-"`
 	// Revision is that of a state which was changed. It is not shown.
 	Revision int64 `json:"-"`
-	// Err is the reason of a refused agent's record. It is not shown.
+	// Err is the reason of a refused record of an agent, or input of a run. It is not shown.
 	Err Refusal `json:"-"`
+	// Repeated says that it is the first answer to what was told again. It is not shown.
+	Repeated bool `json:"-"`
 
 	keep bool // the facts stand although the command itself is refused
 }
 
-// Refusal is why an agent's record is refused.
+// Refusal is why an agent's record is refused, or an input of a run.
 type Refusal string
 
 // The refusals.
@@ -57,6 +59,18 @@ const (
 	RefusedConflict Refusal = "conflict"
 	// RefusedTooLarge is given by the owner: no fact may hold the value (R7).
 	RefusedTooLarge Refusal = "too_large"
+	// RefusedReused is given by the owner: the id was used for something else (R21).
+	RefusedReused Refusal = "reused"
+	// RefusedWaiting: the run waits in the queue.
+	RefusedWaiting Refusal = "waiting"
+	// RefusedUnsteerable: the agent takes no message during a run.
+	RefusedUnsteerable Refusal = "unsteerable"
+	// RefusedApproval: what was named is no pending approval of the run.
+	RefusedApproval Refusal = "approval"
+	// RefusedScope: an approval declared another scope.
+	RefusedScope Refusal = "scope"
+	// RefusedNotOffered: an approval offers nothing that the word stands for.
+	RefusedNotOffered Refusal = "not_offered"
 )
 
 func refuse(s Status, detail string) Answer { return Answer{Status: s, Detail: detail} }

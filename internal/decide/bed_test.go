@@ -195,7 +195,7 @@ func (b *bed) ended(id string) (session.RunState, bool) {
 func (b *bed) closed(id string) (decide.Closed, bool) {
 	for _, f := range b.list {
 		if r, ok := f.(*narad.InterruptResolved); ok && r.InterruptID == id {
-			c := decide.Closed{Decision: r.Decision, SessionSequence: r.SessionSequence, Members: map[string]string{}}
+			c := decide.Closed{RootRunID: r.RootRunID, Decision: r.Decision, SessionSequence: r.SessionSequence, Members: map[string]string{}}
 			for _, m := range r.Members {
 				c.Members[m.RequestID] = m.Decision
 			}

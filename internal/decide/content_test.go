@@ -59,6 +59,8 @@ func TestContentHashTellsCommandsApart(t *testing.T) {
 	for _, c := range []decide.Command{
 		decide.Create{}, decide.Archive{}, decide.Restore{}, decide.Message{}, decide.Stop{}, decide.Release{},
 		decide.Withdraw{}, decide.Redact{}, decide.Resolve{},
+		decide.StartRootRun{}, decide.SubmitMessage{}, decide.CancelRun{}, decide.ResolveApproval{},
+		decide.SubmitMessage{RunID: "r", Text: "x"}, decide.StartRootRun{Text: "x"}, decide.CancelRun{RunID: "r", Reason: "x"},
 		decide.Message{MessageID: "ab", Content: "c"}, decide.Message{MessageID: "a", Content: "bc"},
 		decide.Message{MessageID: "abc"}, decide.Message{Content: "abc"}, decide.Message{Content: "\x00"},
 		decide.Redact{DisplayReplacement: text("")}, decide.Redact{DisplayReplacement: text("x")},
@@ -94,6 +96,7 @@ func TestContentHashHoldsEveryField(t *testing.T) {
 	hostsOwn := map[string]bool{"RequiredProfiles": true, "Mappings": true}
 	for _, c := range []decide.Command{
 		decide.Create{}, decide.Message{}, decide.Stop{}, decide.Withdraw{}, decide.Redact{}, decide.Resolve{},
+		decide.StartRootRun{}, decide.SubmitMessage{}, decide.CancelRun{}, decide.ResolveApproval{},
 	} {
 		none := hashOf(t, c)
 		whole := reflect.New(reflect.TypeOf(c)).Elem()

@@ -114,7 +114,7 @@ func (m Message) steer(d *draft, active string) Answer {
 	case !ok || run.StopRequested:
 		return Answer{Status: Conflict, Detail: "no run can be steered", RunID: active}
 	case !d.env.CanSteer:
-		return Answer{Status: Unsupported, Detail: "this agent takes no message during a run", RunID: active}
+		return Answer{Status: Unsupported, Detail: "this agent takes no message during a run", RunID: active, Err: RefusedUnsteerable}
 	}
 	d.in(run, &narad.MessageUserRecorded{
 		MessageID: m.MessageID, MessageScope: narad.ScopeSession, Content: m.Content,

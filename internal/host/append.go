@@ -180,7 +180,12 @@ func carryAnswer(batch *journal.Batch, t *task, a decide.Answer) error {
 	if err != nil {
 		return fmt.Errorf("encode answer: %w", err)
 	}
-	for _, key := range t.keys {
+	keys := t.keys
+	if _, starts := t.command.(decide.StartRootRun); starts && t.inputID != "" {
+		// The start is the first input of its run.
+		keys = append(keys[:len(keys):len(keys)], journal.CommandKey(batch.Session, inputSpace(a.RunID), t.inputID))
+	}
+	for _, key := range keys {
 		batch.Changes = append(batch.Changes, journal.Put{Row: journal.CommandRow{
 			Session: key.Session, Space: key.Space, ID: key.ID, Hash: t.hash, Value: value,
 		}})
@@ -207,9 +212,10 @@ func (o *owner) firstAnswer(ctx context.Context, t *task) (decide.Answer, bool, 
 		a := decide.Answer{
 			Status: s.Status, Decision: s.Decision, RequestID: s.RequestID,
 			SessionSequence: s.SessionSequence, RunID: s.RunID, WorkflowID: s.WorkflowID, Detail: s.Detail,
+			Repeated: true,
 		}
 		if !bytes.Equal(row.Hash, t.hash) {
-			a.Status, a.Detail = decide.Conflict, "the id was used for another command"
+			a.Status, a.Detail, a.Err = decide.Conflict, "the id was used for another command", decide.RefusedReused
 		}
 		return a, true, nil
 	}

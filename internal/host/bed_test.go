@@ -279,3 +279,9 @@ func (s *stage) text(f narad.Authority) string {
 	}
 	return ""
 }
+
+// repeated is the answer to what is told again.
+func repeated(first decide.Answer) decide.Answer {
+	first.Repeated = true
+	return first
+}

@@ -71,11 +71,11 @@ func actionOf(c decide.Command) access.Action {
 		return access.ArchiveSession
 	case decide.Restore:
 		return access.RestoreSession
-	case decide.Message:
+	case decide.Message, decide.StartRootRun, decide.SubmitMessage:
 		return access.SendMessage
 	case decide.StartWorkflow:
 		return access.StartWorkflow
-	case decide.Stop:
+	case decide.Stop, decide.CancelRun:
 		return access.StopRun
 	case decide.Release, decide.Withdraw:
 		return access.ChangeQueue
@@ -83,7 +83,7 @@ func actionOf(c decide.Command) access.Action {
 		return access.UploadAttachment
 	case decide.Redact:
 		return access.RedactMessage
-	case decide.Resolve:
+	case decide.Resolve, decide.ResolveApproval:
 		return access.ResolveInterrupt
 	}
 	return ""
@@ -207,7 +207,7 @@ func newTask(p access.Principal, r Request) (*task, error) {
 		t.keys = append(t.keys, journal.CommandKey(r.Session, "principal:"+p.ID(), r.CommandID))
 	}
 	if r.InputID != "" {
-		space := "run:" + r.RunID
+		space := inputSpace(r.RunID)
 		if r.RunID == "" {
 			space = "start:" + p.ID()
 		}
@@ -260,7 +260,7 @@ func (o *owner) closedInterrupt(ctx context.Context) func(string) (decide.Closed
 			return decide.Closed{}, false
 		}
 		v := index.Read[index.Interrupt](row.Value)
-		return decide.Closed{Decision: v.Decision, SessionSequence: v.SessionSequence, Members: v.Members}, true
+		return decide.Closed{RootRunID: v.RootRunID, Decision: v.Decision, SessionSequence: v.SessionSequence, Members: v.Members}, true
 	}
 }
 

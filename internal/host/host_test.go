@@ -126,7 +126,7 @@ func TestCommandIDHasOneEffect(t *testing.T) {
 		s.close()
 		again := open(t, j, acts{run: speaks}, host.Options{})
 		defer again.close()
-		if a := again.do(access.SendMessage, "s1", decide.Message{Content: "hi"}, "c1"); a != first {
+		if a := again.do(access.SendMessage, "s1", decide.Message{Content: "hi"}, "c1"); a != repeated(first) {
 			t.Errorf("again: got %+v, want %+v", a, first)
 		}
 		if a := again.do(access.SendMessage, "s1", decide.Message{Content: "other"}, "c1"); a.Status != decide.Conflict || a.RunID != first.RunID {

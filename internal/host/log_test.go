@@ -192,7 +192,7 @@ func TestInputsAreIdempotent(t *testing.T) {
 			return a
 		}
 		first := decision("approve", run, "in-1")
-		if again := decision("approve", run, "in-1"); again != first || first.Status != decide.Accepted {
+		if again := decision("approve", run, "in-1"); again != repeated(first) || first.Status != decide.Accepted {
 			t.Errorf("told again: %+v, at first %+v", again, first)
 		}
 		if other := decision("deny", run, "in-1"); other.Status != decide.Conflict {

@@ -252,6 +252,17 @@ func (o *owner) answer(t *task) (decide.Answer, error) {
 }
 
 // decide asks what the command leads to. For one that may start a run a place is taken;
+// maySteer reports whether a command can be a message to a running agent.
+func maySteer(c decide.Command) bool {
+	switch c := c.(type) {
+	case decide.Message:
+		return c.WhenBusy == decide.WhenBusySteer
+	case decide.SubmitMessage:
+		return true
+	}
+	return false
+}
+
 // settlePlace gives it back if none was started.
 func (o *owner) decide(t *task) decide.Outcome {
 	o.unread = nil
@@ -265,7 +276,7 @@ func (o *owner) decide(t *task) decide.Outcome {
 		env.Log.Agent = o.agentName()
 		env.MayStart = o.place && o.host.journal.Admit(false) == nil
 	}
-	if m, ok := t.command.(decide.Message); ok && m.WhenBusy == decide.WhenBusySteer {
+	if maySteer(t.command) {
 		env.CanSteer = o.active != nil && o.steers()
 	}
 	return decide.Decide(t.command, o.control.Session, o.control.Desk, env)
@@ -274,7 +285,7 @@ func (o *owner) decide(t *task) decide.Outcome {
 // mayStart reports whether a command can start a top-level run.
 func mayStart(c decide.Command) bool {
 	switch c := c.(type) {
-	case decide.Message, decide.Release, decide.StartNext, decide.Ended, decide.Recover:
+	case decide.Message, decide.StartRootRun, decide.Release, decide.StartNext, decide.Ended, decide.Recover:
 		return true
 	case decide.Advance:
 		return c.End != nil || c.Begin != nil && c.Begin.RunID != ""

@@ -92,7 +92,7 @@ func TestWorkflowStartIsIdempotent(t *testing.T) {
 		one := s.do(access.StartWorkflow, "s1", start(single), "c1")
 		s.idle(first)
 		two := s.do(access.StartWorkflow, "s1", start(single), "c1")
-		if two != one || one.WorkflowID == "" {
+		if two != repeated(one) || one.WorkflowID == "" {
 			t.Errorf("got %+v and %+v", one, two)
 		}
 		if other := s.do(access.StartWorkflow, "s1", start(asking), "c1"); other.Status != decide.Conflict || other.WorkflowID != one.WorkflowID {
@@ -104,7 +104,7 @@ func TestWorkflowStartIsIdempotent(t *testing.T) {
 		s.close()
 		s = open(t, j, nil, host.Options{})
 		defer s.close()
-		if three := s.do(access.StartWorkflow, "s1", start(single), "c1"); three != one {
+		if three := s.do(access.StartWorkflow, "s1", start(single), "c1"); three != repeated(one) {
 			t.Errorf("after a restart without the agent: got %+v, want %+v", three, one)
 		}
 		if a := s.do(access.StartWorkflow, "s1", start(single), "c2"); a.Status != decide.Rejected || a.Detail == "" {
