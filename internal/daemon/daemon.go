@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mahati-host/mahati/harness"
 	"github.com/mahati-host/mahati/internal/access"
 	"github.com/mahati-host/mahati/internal/blob"
 	"github.com/mahati-host/mahati/internal/config"
@@ -23,6 +24,7 @@ import (
 	"github.com/mahati-host/mahati/internal/journal/pebble"
 	"github.com/mahati-host/mahati/internal/numbers"
 	"github.com/mahati-host/mahati/internal/server"
+	"github.com/mahati-host/mahati/internal/server/harnesshttp"
 	"github.com/mahati-host/mahati/internal/server/metrics"
 	"github.com/mahati-host/mahati/internal/server/naradhttp"
 )
@@ -105,6 +107,9 @@ func (d *Daemon) start(ctx context.Context, o Options) error {
 	agents, err := newAgents(d.cfg, o)
 	if err != nil {
 		return err
+	}
+	if err := logPolicy(d.cfg).Validate(); err != nil {
+		return fmt.Errorf("harness.classify: %w", err)
 	}
 	blobs, err := blob.Open(blobDir(d.cfg))
 	if err != nil {
@@ -192,6 +197,10 @@ func (d *Daemon) listen(o Options, tokens *access.Store) error {
 		},
 	})
 	binding.Register(mux)
+	identity := d.journal.Identity()
+	harnesshttp.New(d.host, streams, harness.NewSigner(identity.Key, identity.Epoch), harnesshttp.Options{
+		Version: o.Version, Heartbeat: d.cfg.Streams.Heartbeat, MaxLag: uint64(d.cfg.Streams.MaxLag),
+	}).Register(mux)
 	edge, err := server.New(server.Routes(mux), tokens, access.NewCookies(tokens, access.CookieOptions{}), streams, server.Options{
 		Recovering: func() bool { return !d.host.Ready() && d.Err() == nil }, Ready: d.notReady, Logger: d.log,
 		AllowedHosts: d.cfg.AllowedHosts, CORSOrigins: d.cfg.CORSOrigins, BehindProxy: d.cfg.BehindProxy,

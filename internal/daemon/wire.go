@@ -135,7 +135,7 @@ func hostOptions(cfg config.Config, log *slog.Logger, blobs *blob.Store) host.Op
 		Mailbox: cfg.Sessions.Mailbox, CancelGrace: cfg.Agents.CancelGrace, IdleAfter: cfg.Agents.IdleTimeout,
 		Blobs: blobs, MaxAttachment: cfg.Storage.MaxAttachment, MaxArtifact: cfg.Storage.MaxArtifact,
 		EndLeft: process.KillGroup, Roots: cfg.Workspaces.Roots,
-		Numbers: numbers.Of, LogMapping: harness.Mapping,
+		Numbers: numbers.Of, LogMapping: harness.Mapping, LogPolicy: logPolicy(cfg).Encode(),
 		Executors: executor.Options{
 			Lease: cfg.Executors.Lease, Heartbeat: cfg.Executors.Heartbeat, TokenLife: cfg.Executors.TokenLife,
 		},
@@ -154,6 +154,15 @@ func hostOptions(cfg config.Config, log *slog.Logger, blobs *blob.Store) host.Op
 		})
 	}
 	return o
+}
+
+// logPolicy is how the records of the runs are classified that start from now on.
+func logPolicy(cfg config.Config) harness.Policy {
+	var p harness.Policy
+	for _, c := range cfg.Harness.Classify {
+		p.Rules = append(p.Rules, harness.Rule{Tool: c.Tool, Type: c.Type, Agent: c.Agent, Class: harness.Sensitivity(c.Class)})
+	}
+	return p
 }
 
 // errExposed says that a listener would be reachable in clear by others.
