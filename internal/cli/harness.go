@@ -18,6 +18,8 @@ import (
 type harnessCommands struct {
 	Check    harnessCheckCommand     `cmd:"" help:"Judge a run log strictly, and list all that is wrong with it."`
 	Convert  harnessConvertCommand   `cmd:"" help:"Make a run log of an export, or a Narad trace of a run log."`
+	Run      harnessRunCommand       `cmd:"" help:"Run a prompt headless, and print what comes."`
+	Tail     harnessTailCommand      `cmd:"" help:"Print the log of a run, and follow it."`
 	Protocol harnessProtocolCommands `cmd:"" help:"Tools for logs of fak.harness.run/v1."`
 }
 

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -96,16 +97,9 @@ func (c runCommand) prompt(a *app) (string, error) {
 }
 
 func (c runCommand) create(ctx context.Context, host *client.Client, prompt string) (client.Session, error) {
-	cwd := c.Cwd
-	if cwd == "" {
-		cwd = "."
-	}
-	cwd, err := filepath.Abs(cwd)
+	cwd, err := directory(c.Cwd)
 	if err != nil {
 		return client.Session{}, err
-	}
-	if real, err := filepath.EvalSymlinks(cwd); err == nil {
-		cwd = real // the host compares with where its roots are
 	}
 	title := c.Title
 	if title == "" {
@@ -120,6 +114,18 @@ func (c runCommand) create(ctx context.Context, host *client.Client, prompt stri
 			"by default, and the agent (--agent) is a configured one; see: mahati config example"}
 	}
 	return created, err
+}
+
+// directory is where an agent works: the one that is named, or this one.
+func directory(name string) (string, error) {
+	dir, err := filepath.Abs(cmp.Or(name, "."))
+	if err != nil {
+		return "", err
+	}
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = real // the host compares with where its roots are
+	}
+	return dir, nil
 }
 
 // follow follows the session to the end of the run that the prompt began.

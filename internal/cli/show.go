@@ -147,7 +147,7 @@ func (s *story) decision(interruptID string, e *narad.Event, actor facts.Actor) 
 func (s *story) timeline(fact narad.Authority) {
 	switch f := fact.(type) {
 	case *narad.RunStarted:
-		s.names[f.RunID] = facts.AgentName(&f.Event)
+		s.names[f.RunID] = helperName(f)
 		s.gates[f.RunID] = facts.Gate(&f.Event)
 		s.moment(fact, "run", joined(" ", s.names[f.RunID], "started"))
 	case *narad.RunFinished:

@@ -33,8 +33,16 @@ func newTeller(s *screen, state known, who func(facts.Actor) string) *teller {
 func (t *teller) learn(record narad.Record) {
 	if f, ok := record.(*narad.RunStarted); ok {
 		t.gates[f.RunID] = facts.Gate(&f.Event)
-		t.names[f.RunID] = facts.AgentName(&f.Event)
+		t.names[f.RunID] = helperName(f)
 	}
+}
+
+// helperName is who works in a nested run; a run of the session itself is called by no name.
+func helperName(f *narad.RunStarted) string {
+	if f.RunID == f.RootRunID {
+		return ""
+	}
+	return facts.AgentName(&f.Event)
 }
 
 // tell tells one fact.
