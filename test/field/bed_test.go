@@ -263,9 +263,14 @@ func (a answer) field(name string) string {
 
 func (a answer) String() string { return fmt.Sprintf("%d %s", a.status, a.body) }
 
-// do sends one request below the prefix of the Narad binding, over a connection of its
-// own, to the host at an address. A body that is no string is sent as JSON.
+// do sends one request below the prefix of the Narad binding to the host at an address.
 func (b *bed) do(url, method, path string, body any) (answer, error) {
+	return b.exchange(method, url+client.Prefix+path, body)
+}
+
+// exchange sends one request to an address, over a connection of its own. A body that is no
+// string is sent as JSON.
+func (b *bed) exchange(method, address string, body any) (answer, error) {
 	text, ok := body.(string)
 	if !ok && body != nil {
 		encoded, err := json.Marshal(body)
@@ -276,7 +281,7 @@ func (b *bed) do(url, method, path string, body any) (answer, error) {
 	}
 	ctx, cancel := context.WithTimeout(b.t.Context(), patience)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, method, url+client.Prefix+path, strings.NewReader(text))
+	req, err := http.NewRequestWithContext(ctx, method, address, strings.NewReader(text))
 	if err != nil {
 		return answer{}, err
 	}
