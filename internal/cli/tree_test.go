@@ -141,6 +141,7 @@ var plainOnly = map[string]string{
 
 	"harness protocol project": "its views are the contract's, one of them JSON",
 	"harness convert":          "it prints JSON lines anyway",
+	"harness tail":             "it prints JSON lines anyway",
 }
 
 // TestEveryCommandSpeaksJSON: scripts get JSON lines of each command, which
