@@ -11,6 +11,7 @@ import (
 const (
 	fieldCommand      = "commandId"
 	fieldInput        = "input_id"
+	fieldSensitivity  = "sensitivity"
 	fieldAgent        = "agentId"
 	fieldGate         = "gate"
 	fieldQueued       = "queued"
@@ -62,6 +63,15 @@ func InputID(e *narad.Event) string { return text(e, fieldInput) }
 
 // SetInputID records the headless input that caused a fact.
 func SetInputID(e *narad.Event, id string) { setText(e, fieldInput, id) }
+
+// Secret reports whether who brought a message called it secret: its text is redacted in the
+// headless log.
+func Secret(e *narad.Event) bool { return text(e, fieldSensitivity) == secret }
+
+// SetSecret records that a message is secret.
+func SetSecret(e *narad.Event) { setText(e, fieldSensitivity, secret) }
+
+const secret = "secret"
 
 // AgentID returns the agent's own id of what a fact is about (R4).
 func AgentID(e *narad.Event) string { return text(e, fieldAgent) }

@@ -236,7 +236,11 @@ type message struct {
 func (p *projection) said(f *narad.MessageUserRecorded) error {
 	p.named(messageID(f.MessageID, wordCompleted), p.told(p.begun()))
 	p.about(facts.InputID(&f.Event))
-	return p.says(Private, "", message{p.in, Message{MessageID: f.MessageID, Role: string(narad.RoleUser), Text: f.Content}})
+	class := Private
+	if facts.Secret(&f.Event) {
+		class = Secret
+	}
+	return p.says(class, "", message{p.in, Message{MessageID: f.MessageID, Role: string(narad.RoleUser), Text: f.Content}})
 }
 
 func (p *projection) message(id, cause, about, role, text string) error {

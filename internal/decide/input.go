@@ -52,7 +52,15 @@ func (m SubmitMessage) propose(d *draft) Answer {
 	if answer, ok := say.check(d); !ok {
 		return answer
 	}
-	return say.steer(d, m.RunID)
+	answer := say.steer(d, m.RunID)
+	switch m.Sensitivity {
+	case "", "public", "private": // no more open than the host's policy has it
+	default: // what is unknown is secret, too (R37)
+		for _, f := range d.facts {
+			facts.SetSecret(f.Envelope())
+		}
+	}
+	return answer
 }
 
 // inputRun demands a run that runs, and says what an input cannot do to any other.

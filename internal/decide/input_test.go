@@ -29,6 +29,12 @@ func TestSubmitMessage(t *testing.T) {
 	if m, ok := last.(*narad.MessageUserRecorded); !ok || m.Content != "more" || m.RunID != run || facts.InputID(&m.Event) != "in" {
 		t.Errorf("got %+v, want the message in its run, with its input", last)
 	}
+	for class, want := range map[string]bool{"": false, "public": false, "private": false, "secret": true, "TOP": true} {
+		b.ok(decide.SubmitMessage{RunID: run, Text: "more", Sensitivity: class})
+		if got := facts.Secret(b.list[len(b.list)-1].Envelope()); got != want {
+			t.Errorf("a message of class %q is secret: %v", class, got)
+		}
+	}
 	waiting := b.ok(decide.Message{Content: "next"}).RunID
 	b.refusesInput(say(waiting), decide.Conflict, decide.RefusedWaiting)
 	b.refusesInput(say("none"), decide.NotFound, "")

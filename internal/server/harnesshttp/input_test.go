@@ -156,6 +156,11 @@ func TestMessages(t *testing.T) {
 		if last := p.events[len(p.events)-1]; last.Type != harness.MessageCompleted || last.CausationID != "m-1" || last.CorrelationID != "m-1" {
 			t.Errorf("got %+v", last)
 		}
+		r.want(r.tell(run, "m-s", `"type":"message.submit","message":{"text":"hush","sensitivity":"secret"}`), 202)
+		p = r.all(run)
+		if last := p.events[len(p.events)-1]; last.Sensitivity != harness.Secret || strings.Contains(p.lines[len(p.lines)-1], "hush") {
+			t.Errorf("got %s", p.lines[len(p.lines)-1])
+		}
 		r.want(r.tell(run, "stop", cancel), 202)
 		r.want(r.tell(run, "stop", cancel), 200)
 		synctest.Wait()
