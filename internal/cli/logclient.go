@@ -299,7 +299,7 @@ func (r *logReader) read(ctx context.Context) error {
 		if r.cursor.Sequence > before {
 			attempt = 1
 		}
-		if r.lost != nil && attempt > 1 {
+		if r.lost != nil && attempt == 2 { // once for each loss that lasts
 			r.lost(no)
 		}
 		if err := sleep(ctx, pauseAfter(attempt, no)); err != nil {
