@@ -52,6 +52,7 @@ func (p *projection) asked(f *narad.InterruptRequested) error {
 	if prompt == "" {
 		prompt, summary = cmp.Or(f.Message, firstQuestion(f.Input)), word(f.Input, "detail")
 	}
+	p.mentions = namedTools(f.Input)
 	return p.says(Private, facts.ToolName(&f.Event), approval{
 		In: p.in, CallID: call, Actions: f.Actions, Input: f.Input, ExpiresAt: f.ExpiresAt,
 		Approval: Approval{
@@ -59,6 +60,22 @@ func (p *projection) asked(f *narad.InterruptRequested) error {
 			Kind: f.Kind, Summary: summary,
 		},
 	})
+}
+
+// namedTools are the tools that the input of an interrupt is about by its own words, those of
+// a pack's members included (R11, R12).
+func namedTools(input narad.Raw) []string {
+	if input == nil {
+		return nil
+	}
+	var names []string
+	members, _ := input.Field("members").Elements()
+	for _, about := range append(members, input) {
+		if name := word(about, "toolName"); name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 func (p *projection) decided(f *narad.InterruptResolved) error {

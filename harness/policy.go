@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"path"
 	"slices"
 
 	"github.com/go-json-experiment/json"
@@ -18,11 +17,12 @@ import (
 type Policy struct{ Rules []Rule }
 
 // Rule gives a class to the records that it fits. What is empty fits anything; the others
-// are patterns of package path. The records of a run's life, its usage and its checkpoints
-// are always public and fit no rule.
+// are patterns as [facts.Match] has them. The records of a run's life, its usage and its
+// checkpoints are always public and fit no rule.
 type Rule struct {
 	// Tool fits the records of a tool's calls: their start and end, what is asked for them,
-	// and what came of them.
+	// and what came of them. What is asked for several tools at once has the strictest of
+	// their classes.
 	Tool string `json:"tool,omitzero"`
 	// Type fits the type of the record.
 	Type string `json:"type,omitzero"`
@@ -74,7 +74,7 @@ func (r Rule) validate() error {
 		if len(pattern) > maxPattern {
 			return fmt.Errorf("a pattern has at most %d bytes", maxPattern)
 		}
-		if _, err := path.Match(pattern, ""); err != nil {
+		if !facts.WellFormed(pattern) {
 			return errors.New("a pattern is malformed")
 		}
 	}
@@ -115,12 +115,20 @@ func (p Policy) classify(s subject, own Sensitivity) Sensitivity {
 	return own
 }
 
-func fits(pattern, name string) bool {
-	if pattern == "" {
-		return true
+// stricter is the class of two that fewer may see.
+func stricter(a, b Sensitivity) Sensitivity {
+	for _, class := range []Sensitivity{Secret, Private} {
+		if a == class || b == class {
+			return class
+		}
 	}
-	ok, err := path.Match(pattern, name)
-	return err == nil && ok
+	return Public
+}
+
+// fits reports whether a condition is met. What a record does not have meets none, be the
+// pattern as wide as it may: a rule for all tools says nothing of what no tool did.
+func fits(pattern, name string) bool {
+	return pattern == "" || name != "" && facts.Match(pattern, name)
 }
 
 func alwaysPublic(t Type) bool {

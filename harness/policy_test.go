@@ -70,6 +70,61 @@ func TestClasses(t *testing.T) {
 	}
 }
 
+// A rule for tools is about nothing but tools, however wide its pattern, and ** crosses the
+// slashes of names like fs/read_text_file, as in the other rules of the configuration.
+func TestToolPatterns(t *testing.T) {
+	project := func(pattern string, fact narad.Authority) harness.Sensitivity {
+		t.Helper()
+		e := fact.Envelope()
+		e.EventID, e.SessionID, e.RootRunID, e.RunID = "1.aaaaaaaa", "s", "r", "r"
+		run := harness.Run{ID: "r", Mapping: harness.Mapping, Policy: harness.Policy{Rules: []harness.Rule{{Tool: pattern, Class: harness.Public}}}}
+		events, err := run.Project(fact, 1, 1, nil)
+		if err != nil {
+			t.Fatalf("%s: %v", fact.Type(), err)
+		}
+		return events[0].Sensitivity
+	}
+	said := &narad.MessageTextDelta{MessageID: "m", Delta: "x"}
+	for _, pattern := range []string{"*", "**", "?*", "**/*"} {
+		if got := project(pattern, said); got != harness.Private {
+			t.Errorf("tool = %q on what no tool did: got %s, want private", pattern, got)
+		}
+	}
+	for _, c := range []struct {
+		pattern, tool string
+		want          harness.Sensitivity
+	}{
+		{"*", "bash", harness.Public}, {"*", "fs/read", harness.Private}, {"**", "fs/read", harness.Public}, {"**", "bash", harness.Public},
+		{"mcp/**", "mcp/a/b", harness.Public}, {"mcp/**", "mcpx", harness.Private},
+	} {
+		if got := project(c.pattern, &narad.ToolCallStarted{ToolCallID: "c", ToolName: c.tool}); got != c.want {
+			t.Errorf("tool = %q on %q: got %s, want %s", c.pattern, c.tool, got, c.want)
+		}
+	}
+}
+
+// What is asked for several tools at once is at least as secret as the most secret of them,
+// and no claim of an agent's makes it more open.
+func TestClassOfPack(t *testing.T) {
+	run := harness.Run{ID: "r", Mapping: harness.Mapping, Policy: harness.Policy{Rules: []harness.Rule{
+		{Tool: "vault_*", Class: harness.Secret}, {Tool: "read_*", Class: harness.Public},
+	}}}
+	for input, want := range map[string]harness.Sensitivity{
+		`{"members":[{"requestId":"1","toolName":"read_file"},{"requestId":"2","toolName":"vault_get"}]}`: harness.Secret,
+		`{"members":[{"requestId":"1","toolName":"read_file"}]}`:                                          harness.Private,
+		`{"toolName":"vault_get"}`: harness.Secret,
+		`{"toolName":"read_file"}`: harness.Private,
+		`{"members":7}`:            harness.Private,
+	} {
+		fact := &narad.InterruptRequested{InterruptID: "i", Kind: "approval", Input: narad.Raw(input)}
+		fact.EventID, fact.SessionID, fact.RootRunID, fact.RunID = "1.aaaaaaaa", "s", "r", "r"
+		events, err := run.Project(fact, 1, 1, nil)
+		if err != nil || events[0].Sensitivity != want {
+			t.Errorf("%s: got %+v %v, want %s", input, events, err, want)
+		}
+	}
+}
+
 // What a run recorded is what was configured; what is not understood is refused.
 func TestPolicies(t *testing.T) {
 	policy := harness.Policy{Rules: []harness.Rule{{Tool: "a*", Type: "tool.?*", Agent: "[x-z]", Class: harness.Public}, {Class: harness.Secret}}}

@@ -17,6 +17,8 @@ type projection struct {
 	in    In
 	event *Event
 	sign  func(uint64) Cursor
+	// mentions are tools that the record tells of besides the one it is about.
+	mentions []string
 }
 
 // The names of records that a later fact can name as a cause: they are made of ids that
@@ -111,7 +113,11 @@ func (p *projection) told(otherwise string) string {
 // says gives the record its class and its payload. tool names the tool that the record is
 // about, if it is about one.
 func (p *projection) says(class Sensitivity, tool string, payload any) error {
-	p.event.Sensitivity = p.run.Policy.classify(subject{tool: tool, kind: p.event.Type, agent: p.run.Agent}, class)
+	about := subject{tool: tool, kind: p.event.Type, agent: p.run.Agent}
+	p.event.Sensitivity = p.run.Policy.classify(about, class)
+	for _, about.tool = range p.mentions {
+		p.event.Sensitivity = stricter(p.event.Sensitivity, p.run.Policy.classify(about, class))
+	}
 	data, err := json.Marshal(payload, json.Deterministic(true), jsontext.AllowInvalidUTF8(true),
 		jsontext.AllowDuplicateNames(true), jsontext.PreserveRawStrings(true))
 	p.event.Payload = data

@@ -84,9 +84,9 @@ const exampleClassify = `
 # checkpoints are public; what has content is private, for tokens with the role observe
 # alone, unless the first rule that matches says public, private, or secret, which is
 # for nobody at this host's door. A rule matches when each condition that it has does:
-# tool and agent are patterns of *, ? and [...] for the names of the tool and of the
-# session's agent; type is a type of record. What held at the start of a run holds for
-# all of its log.
+# tool and agent are patterns, as in [[policy]], for the name of the tool that a record
+# is about, if it is about one ("**" is any), and of the session's agent; type is a type
+# of record. What held at the start of a run holds for all of its log.
 #[[harness.classify]]
 #type = "message.delta"
 #agent = "echo"

@@ -3,8 +3,8 @@ package host
 import (
 	"path"
 	"slices"
-	"strings"
 
+	"github.com/mahati-host/mahati/facts"
 	"github.com/mahati-host/mahati/internal/agent"
 	"github.com/mahati-host/mahati/internal/decide"
 )
@@ -25,8 +25,8 @@ type Rule struct {
 	Name   string
 	Effect Effect
 	Kinds  []string
-	// Tool and Path are patterns of package path; in Path ** stands for any number of
-	// elements. A rule with a Path allows only if every path of the call fits.
+	// Tool and Path are patterns as facts.Match has them. A rule with a Path allows only if
+	// every path of the call fits.
 	Tool string
 	Path string
 	// Quorum is how many principals must approve what is asked; 0 and 1 say one.
@@ -38,13 +38,13 @@ func (r Rule) fits(t agent.Tool) bool {
 	if len(r.Kinds) > 0 && !slices.Contains(r.Kinds, t.Kind) {
 		return false
 	}
-	if r.Tool != "" && !match(r.Tool, t.Name) {
+	if r.Tool != "" && !facts.Match(r.Tool, t.Name) {
 		return false
 	}
 	if r.Path == "" {
 		return true
 	}
-	fit := func(p string) bool { return match(r.Path, path.Clean(p)) }
+	fit := func(p string) bool { return facts.Match(r.Path, path.Clean(p)) }
 	if r.Effect == Allow {
 		return len(t.Paths) > 0 && !slices.ContainsFunc(t.Paths, func(p string) bool { return !fit(p) })
 	}
@@ -73,28 +73,4 @@ func (h *Host) quorum() (most int) {
 		most = max(most, r.Quorum)
 	}
 	return most
-}
-
-// match is path.Match with ** for any number of elements.
-func match(pattern, name string) bool {
-	return matchParts(strings.Split(pattern, "/"), strings.Split(name, "/"))
-}
-
-func matchParts(pattern, name []string) bool {
-	if len(pattern) == 0 {
-		return len(name) == 0
-	}
-	if pattern[0] == "**" {
-		for skip := range len(name) + 1 {
-			if matchParts(pattern[1:], name[skip:]) {
-				return true
-			}
-		}
-		return false
-	}
-	if len(name) == 0 {
-		return false
-	}
-	ok, err := path.Match(pattern[0], name[0])
-	return err == nil && ok && matchParts(pattern[1:], name[1:])
 }

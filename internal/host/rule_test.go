@@ -48,18 +48,3 @@ func TestRules(t *testing.T) {
 		})
 	}
 }
-
-func TestMatch(t *testing.T) {
-	for _, tt := range []struct {
-		pattern, name string
-		want          bool
-	}{
-		{"/a/**", "/a", true}, {"/a/**", "/a/b/c", true}, {"/a/**", "/ab", false}, {"**", "/x/y", true},
-		{"/a/*", "/a/b", true}, {"/a/*", "/a/b/c", false}, {"**/x", "x", true}, {"**/x", "/a/x", true},
-		{"/**/x/**/y", "/a/x/b/c/y", true}, {"[", "[", false}, {"", "", true},
-	} {
-		if got := match(tt.pattern, tt.name); got != tt.want {
-			t.Errorf("%q on %q: got %v, want %v", tt.pattern, tt.name, got, tt.want)
-		}
-	}
-}
