@@ -251,7 +251,6 @@ func (o *owner) answer(t *task) (decide.Answer, error) {
 	return outcome.Answer, nil
 }
 
-// decide asks what the command leads to. For one that may start a run a place is taken;
 // maySteer reports whether a command can be a message to a running agent.
 func maySteer(c decide.Command) bool {
 	switch c := c.(type) {
@@ -263,6 +262,7 @@ func maySteer(c decide.Command) bool {
 	return false
 }
 
+// decide asks what the command leads to. For one that may start a run a place is taken;
 // settlePlace gives it back if none was started.
 func (o *owner) decide(t *task) decide.Outcome {
 	o.unread = nil
