@@ -51,6 +51,14 @@ func TestCursors(t *testing.T) {
 	}
 }
 
+// Clients keep cursors, and logs hold them: what a store gave it gives for ever.
+func TestCursorsAreForEver(t *testing.T) {
+	const want = "eyJ2ZXJzaW9uIjoiZmFrLmhhcm5lc3MucnVuL3YxIiwicnVuX2lkIjoiMDE5MC1hIiwic2VxdWVuY2UiOjcsImNoZWNrcG9pbnQiOiIwMWRkOGRhMDQwZGU1YmJmODM5MGQ4NWFiZmFlZjlkZWY5NDIyYjkxYmUwZDEzMTJmNDZmNmZiMmQwOGM1NGNiIn0"
+	if got := harness.NewSigner([32]byte{1, 2, 3}, "epoch").Cursor(runA, 7).Token(); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
 // Whatever bit of a cursor's text is flipped, it is refused.
 func TestNoBitOfACursorCanBeFlipped(t *testing.T) {
 	signer := harness.NewSigner([32]byte{1}, "epoch")

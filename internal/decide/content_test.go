@@ -44,6 +44,13 @@ func TestContentHashesAreForEver(t *testing.T) {
 			InterruptID: "i", Decision: "answer", Reason: "why", ExpectedRevision: 7, Members: []string{"a", "b"},
 			Answers: []decide.QuestionAnswer{{Options: []int{0, 2}}, {}, {Text: "own"}},
 		}, "e067f31cfb9f15b797b3e4422b540eef02e45b2690fe8c9d3250464e3ff3d6f4"},
+		{decide.StartRootRun{Text: "go", WorkspaceID: "default"}, "f9b59195e46ba4f492fedeabdcf102a1eb4649f8eba909ccf3a298ff409a58e6"},
+		{decide.StartRootRun{
+			Text: "go", WhenBusy: decide.WhenBusyReject, WorkspaceID: "w", Cwd: "/work", Title: "t", Agent: "a", ClientExecutorID: "e",
+		}, "9fcfeb46378de3094ec114b060aef3584bae03b0c47793ec535f737dc50ef371"},
+		{decide.SubmitMessage{RunID: "r", Text: "more", Sensitivity: "secret"}, "490e4396fa29ddb63f23eb8845ee8e47c8f323c48fd08a6713fb97ff4918b6bc"},
+		{decide.CancelRun{RunID: "r", Reason: "why"}, "1a8cfd958be5c104abecee8e6193a48ce4a4656bc8c34c39d01327b497cb27a6"},
+		{decide.ResolveApproval{RunID: "r", ApprovalID: "i", Decision: "approve", Scope: "edit x"}, "479b317ae1c500d2c1f7b48ea719046ae450aeeb7c90550bcb9869ec593c4d29"},
 	} {
 		if got := hashOf(t, tt.command); got != tt.want {
 			t.Errorf("%#v\ngot  %s\nwant %s", tt.command, got, tt.want)
