@@ -32,6 +32,10 @@ type Message struct {
 	AttachmentIDs []string
 }
 
+// Fits reports whether a fact can hold the message's content: how much that is depends on
+// what in it must be escaped.
+func (m Message) Fits() bool { return len(narad.Quote(m.Content)) <= maxContent }
+
 // maxAttachments bounds those of one message.
 const maxAttachments = 32
 
@@ -62,7 +66,7 @@ func (m Message) check(d *draft) (Answer, bool) {
 		return refuse(Conflict, "the session is archived"), false
 	case m.Content == "":
 		return refuse(Rejected, "content is empty"), false
-	case len(narad.Quote(m.Content)) > maxContent:
+	case !m.Fits():
 		return refuse(Rejected, "content is too large"), false
 	case m.MessageID != "" && d.env.Message != nil && d.env.Message(m.MessageID):
 		return refuse(Conflict, "the id is that of another message"), false

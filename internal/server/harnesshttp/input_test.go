@@ -308,6 +308,7 @@ func TestStartsThatCannotBe(t *testing.T) {
 		}
 		r.wantProblem(r.post("/runs", `{"input_id":"in","text":"go","agent":"nobody"}`), 422, "rejected")
 		r.wantProblem(r.post("/runs", `{"input_id":"in","text":"`+strings.Repeat("x", 1<<20)+`"}`), 413, "body_too_large")
+		r.wantProblem(r.post("/runs", `{"input_id":"in","text":"`+strings.Repeat(`\u0001`, 100_000)+`"}`), 422, "rejected") // too long for a fact
 		r.wantProblem(r.get("/runs"), 405, "method_not_allowed")
 		r.wantProblem(r.get("/runs/none/events"), 404, "not_found")
 		r.wantProblem(r.get("/runs/none/stream"), 404, "not_found")

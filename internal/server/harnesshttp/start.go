@@ -117,6 +117,9 @@ func (b *Binding) start(w http.ResponseWriter, r *request) error {
 		Text: s.Text, WhenBusy: s.WhenBusy, WorkspaceID: s.WorkspaceID, Cwd: s.CWD, Title: s.Title, Agent: s.Agent,
 		ClientExecutorID: s.ClientExecutorID,
 	}
+	if !(decide.Message{Content: s.Text}).Fits() { // before a session is made for it
+		return rejected("content is too large")
+	}
 	if s.SessionID == "" {
 		command.WorkspaceID = cmp.Or(s.WorkspaceID, defaultWorkspace)
 		s.SessionID = sessionFor(r.principal(), s.InputID)
@@ -151,7 +154,12 @@ func (b *Binding) create(r *request, s *start) error {
 		// start says whether it said the same.
 		return err
 	}
-	return &server.Problem{HTTPStatus: http.StatusUnprocessableEntity, Code: "rejected", Detail: answer.Detail}
+	return rejected(answer.Detail)
+}
+
+// rejected is a start that no session would take.
+func rejected(why string) error {
+	return &server.Problem{HTTPStatus: http.StatusUnprocessableEntity, Code: "rejected", Detail: why}
 }
 
 // sessionSpace is the name space of the sessions that starts make. It is for ever.
@@ -184,5 +192,5 @@ func (s *start) answer(w http.ResponseWriter, a host.Answer) error {
 		}
 		return p
 	}
-	return &server.Problem{HTTPStatus: http.StatusUnprocessableEntity, Code: "rejected", Detail: a.Detail}
+	return rejected(a.Detail)
 }
