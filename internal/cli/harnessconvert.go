@@ -74,7 +74,7 @@ func (c harnessConvertCommand) log(in io.Reader, to io.Writer) error {
 			case run != e.RunID:
 				continue
 			}
-			data, err := harness.Encode(e)
+			data, err := harness.Encode(harness.RedactClassed(e, true))
 			if err != nil {
 				return &fault{err: fmt.Errorf("line %d: %w", number, err), code: exitFailed}
 			}
