@@ -149,44 +149,15 @@ func (l *RunLog) Has(ctx context.Context, sequence uint64) (bool, error) {
 	return ok, err
 }
 
-// End returns the number of the log's last record now, 0 for none, and whether it is the
-// last for ever. It reads little, also of a long log.
+// End returns the number of the log's last record once that is the last for ever, and false
+// before. It reads little, also of a long log.
 func (l *RunLog) End(ctx context.Context) (last uint64, ended bool, err error) {
 	row, err := l.host.logRow(ctx, l.run)
-	if err != nil {
+	if err != nil || !hasEnded(row) {
 		return 0, false, err
 	}
-	if hasEnded(row) {
-		last, err := l.final(ctx, row)
-		return last, true, err
-	}
-	// The last record is below high and at or above low. It moves up only.
-	low, high := uint64(0), uint64(1)
-	for {
-		r, more, err := l.reaches(ctx, high-1)
-		if err != nil {
-			return 0, false, err
-		}
-		if !more {
-			break
-		}
-		low = lastLog(&r)
-		high = 2*low + 1
-	}
-	for high-low > 1 {
-		middle := low + (high-low)/2
-		r, more, err := l.reaches(ctx, middle-1)
-		switch {
-		case err != nil:
-			return 0, false, err
-		case more:
-			low = lastLog(&r)
-			high = max(high, low+1)
-		default:
-			high = middle
-		}
-	}
-	return low, false, nil
+	last, err = l.final(ctx, row)
+	return last, err == nil, err
 }
 
 // final returns the number of the last record of a run that has ended.

@@ -151,8 +151,8 @@ func (s *stage) followLog(ctx context.Context, run string, dice *rand.Rand, stop
 			s.decideAny(r, dice)
 		}
 		// The end may be ahead of what was followed, never behind.
-		if last, _, err := l.End(ctx); err != nil || last < uint64(len(live)) {
-			s.t.Fatalf("the end of %d records so far: %d %v", len(live), last, err)
+		if last, ended, err := l.End(ctx); err != nil || ended && last < uint64(len(live)) || !ended && last != 0 {
+			s.t.Fatalf("the end of %d records so far: %d %v %v", len(live), last, ended, err)
 		}
 		if stop && len(live) > stopAt {
 			s.do(access.StopRun, "s1", decide.Stop{RootRunID: run}, "")
