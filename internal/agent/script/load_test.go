@@ -19,7 +19,7 @@ func TestRefusals(t *testing.T) {
 		problem    string // a part of it
 	}{
 		{"empty", "", 1, "empty"},
-		{"not yaml", "script: 1\nsteps: [\n", 1, "line 2"},
+		{"not yaml", "script: 1\nsteps: [\n", 2, "did not find"},
 		{"no version", "steps: []\n", 1, "script: 1"},
 		{"two documents", "script: 1\nsteps: []\n---\nscript: 1\n", 1, "one YAML document"},
 		{"a list", "- say: x\n", 1, "must be a mapping"},

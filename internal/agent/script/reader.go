@@ -75,7 +75,11 @@ func (r *reader) parse(file []byte) *yaml.Node {
 			r.fail(top, "the file is empty")
 			return top
 		}
-		r.fail(top, "%s", strings.TrimPrefix(err.Error(), "yaml: "))
+		text := strings.TrimPrefix(err.Error(), "yaml: ")
+		if n, err := fmt.Sscanf(text, "line %d:", &top.Line); n == 1 && err == nil {
+			_, text, _ = strings.Cut(text, ": ")
+		}
+		r.fail(top, "%s", text)
 		return top
 	}
 	if err := d.Decode(&more); !errors.Is(err, io.EOF) {
