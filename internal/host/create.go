@@ -3,7 +3,6 @@ package host
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -57,5 +56,5 @@ func insideOf(roots []string, dir string) string {
 			return ""
 		}
 	}
-	return fmt.Sprintf("cwd lies in none of the %d directories for sessions", len(roots))
+	return "cwd lies in none of the directories that workspaces.roots names"
 }
