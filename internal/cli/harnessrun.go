@@ -105,7 +105,7 @@ var errOutput = errors.New("write a record")
 func (h *headless) follow(ctx context.Context) error {
 	h.speaking = map[string]bool{}
 	r := &logReader{client: h.client, run: h.run, take: func(e harness.Event, raw narad.Raw) error { return h.take(ctx, e, raw) }}
-	r.lost = func(err error) { fmt.Fprintf(h.Stderr, "%s\n", h.err.dim("no connection: "+oneLine(err.Error()))) }
+	r.lost = h.tellLost
 	err := r.read(ctx)
 	if ctx.Err() != nil && !r.over && !errors.Is(err, errOutput) {
 		err = h.cancel(context.WithoutCancel(ctx), r)
@@ -125,6 +125,11 @@ func (h *headless) follow(ctx context.Context) error {
 }
 
 const statusCompleted = "completed"
+
+// tellLost says why a log is not followed at the moment.
+func (a *app) tellLost(err error) {
+	fmt.Fprintf(a.Stderr, "%s\n", a.err.dim("no connection, trying again: "+oneLine(err.Error())))
+}
 
 // cancel cancels the run, and follows it to its end unless there is another interrupt.
 func (h *headless) cancel(ctx context.Context, r *logReader) error {
@@ -224,7 +229,10 @@ func (h *headless) endLine() {
 // decide answers an approval as it was wished, or says who can.
 func (h *headless) decide(ctx context.Context, e harness.Event) {
 	id := e.CorrelationID // also where the payload is hidden
-	var asked harness.Approval
+	var asked struct {
+		harness.Approval
+		Actions []string `json:"actions"`
+	}
 	_ = json.Unmarshal(e.Payload, &asked)
 	what := strings.TrimSpace(oneLine(cmp.Or(asked.Prompt, asked.Kind, "an approval")))
 	if h.onApproval != "wait" {
@@ -237,7 +245,11 @@ func (h *headless) decide(ctx context.Context, e harness.Event) {
 		}
 		fmt.Fprintf(h.Stderr, "%s\n", h.err.yellow("could not "+h.onApproval+": "+oneLine(err.Error())))
 	}
-	fmt.Fprintf(h.Stderr, "%s\n", h.err.yellow("waits for a decision: "+what+"; decide it with: mahati resolve "+oneLine(id)+" approve"))
+	with := "mahati resolve " + id + " " + strings.Join(asked.Actions, "|")
+	if len(asked.Actions) == 0 {
+		with = "mahati inbox, mahati resolve " + id + " DECISION"
+	}
+	fmt.Fprintf(h.Stderr, "%s\n", h.err.yellow("waits for a decision: "+what+"; decide it with: "+oneLine(with)))
 }
 
 type harnessTailCommand struct {
@@ -249,7 +261,9 @@ type harnessTailCommand struct {
 
 func (harnessTailCommand) Help() string {
 	return `Prints the records of a run's log as JSON lines. When it ends before the log does, it tells on standard
-error the cursor to go on from.
+error the cursor to go on from. The exit code is 0 when it came to the end of the log, or with --no-follow
+to what there is now, whatever became of the run; 1 when the host refused or the output could not be
+written, and 130 when it was left with Ctrl-C.
 
 Example: mahati harness tail --no-follow RUN | mahati harness protocol project --input - --view tui --show-private`
 }
@@ -266,7 +280,7 @@ func (c harnessTailCommand) Run(ctx context.Context, a *app) error {
 	}
 	defer host.Close()
 	signal.Ignore(syscall.SIGPIPE)
-	r := &logReader{client: host, run: c.ID, cursor: cursor, take: func(_ harness.Event, raw narad.Raw) error { return a.printLine(raw) }}
+	r := &logReader{client: host, run: c.ID, cursor: cursor, lost: a.tellLost, take: func(_ harness.Event, raw narad.Raw) error { return a.printLine(raw) }}
 	if c.Follow {
 		err = r.read(ctx)
 	} else {

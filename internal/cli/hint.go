@@ -13,10 +13,15 @@ import (
 // hintFor says what a person can do about an error, "" where nothing general is known.
 func hintFor(err error) string {
 	var refused *client.Error
+	var no *refusal
 	var setting *config.Error
 	switch {
 	case errors.As(err, &refused):
 		return hintForHost(refused)
+	case errors.As(err, &no) && no.code == codeUnreachable:
+		return hintUnreachable
+	case errors.As(err, &no):
+		return hintForStatus(no.status)
 	case errors.As(err, &setting):
 		return "mahati config example"
 	case errors.Is(err, journal.ErrLocked):
@@ -36,13 +41,19 @@ func hintFor(err error) string {
 func hintForHost(e *client.Error) string {
 	switch e.Code {
 	case client.CodeUnreachable, client.CodeTimeout:
-		return "is the host running? start it with: mahati serve"
+		return hintUnreachable
 	case client.CodeEpochChanged, client.CodeCursorAhead:
 		return "the host has another store than when you left; see it from the start: mahati attach --from 0 SESSION"
 	case client.Code(client.Conflict), client.Code(client.Expired):
 		return ""
 	}
-	switch e.Status {
+	return hintForStatus(e.Status)
+}
+
+const hintUnreachable = "is the host running? start it with: mahati serve"
+
+func hintForStatus(status int) string {
+	switch status {
 	case http.StatusUnauthorized:
 		return "this token is not known there, was revoked or has expired; see --token-file and: mahati token create"
 	case http.StatusForbidden:
