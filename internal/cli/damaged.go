@@ -18,7 +18,7 @@ func (a *app) damaged(err error) error {
 		fmt.Fprintln(a.Stderr, oneLine("damaged on the host: "+joined(", ", named("session", e.SessionID),
 			named("interrupt", e.InterruptID), named("attachment", e.AttachmentID), named("artifact", e.ArtifactID))))
 	}
-	fmt.Fprintln(a.Stderr, "its log says more, and so does, once it is stopped: mahati verify")
+	fmt.Fprintln(a.Stderr, "the log of the host says more, and so does, once it is stopped: mahati verify")
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 
 	"github.com/mahati-host/mahati/internal/daemon"
 	"github.com/mahati-host/mahati/internal/journal"
@@ -69,7 +70,7 @@ func (c verifyCommand) print(a *app, r journal.Report) error {
 		return a.printJSON(r)
 	}
 	for _, p := range r.Problems {
-		fmt.Fprintf(a.out, "%s %s\n", a.out.red(string(p.Code)), oneLine(fmt.Sprintf("session %q at %d %s: %s", p.Session, p.Sequence, p.Row, p.Detail)))
+		fmt.Fprintf(a.out, "%s %s\n", a.out.red(string(p.Code)), oneLine(joined(": ", placeOf(p), p.Detail)))
 	}
 	word := "ok"
 	if !r.OK() {
@@ -78,4 +79,16 @@ func (c verifyCommand) print(a *app, r journal.Report) error {
 	_, err := fmt.Fprintf(a.out, "%s: %s, %s in %s, %s (store %s, format %d)\n", word,
 		count(r.Sessions, "session"), count(r.Facts, "fact"), count(r.Batches, "write"), count(r.Rows, "row"), r.Epoch, r.Format)
 	return err
+}
+
+// placeOf says where a problem is, as far as that is known.
+func placeOf(p journal.Problem) string {
+	session, sequence := "", ""
+	if p.Session != "" {
+		session = "session " + strconv.Quote(p.Session)
+	}
+	if p.Sequence > 0 {
+		sequence = "at " + strconv.FormatUint(p.Sequence, 10)
+	}
+	return joined(" ", session, sequence, p.Row)
 }

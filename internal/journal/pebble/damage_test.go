@@ -356,6 +356,14 @@ func TestDamagedFiles(t *testing.T) {
 	if err != nil || report.ProblemCount < 1 || len(report.Problems) > 3 || j.Err() != nil {
 		t.Errorf("verify: %v, %d problems, %d listed, store: %v", err, report.ProblemCount, len(report.Problems), j.Err())
 	}
+	if report, err = j.Verify(context.Background(), journal.VerifyOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range report.Problems {
+		if p.Code == journal.ProblemDamaged && p.Session == "" {
+			t.Errorf("damage without its session: %+v", p)
+		}
+	}
 }
 
 // flipBlobs flips a byte near the start of every blob file, and one in its midst.

@@ -82,7 +82,7 @@ func (c *check) sessionOfKey(key []byte) string {
 	switch key[0] {
 	case tagSession:
 		return textAt(key, 1)
-	case tagSid, tagMark, tagCurrent, tagOpenOf, tagSnapshot:
+	case tagSid, tagBatch, tagMark, tagCurrent, tagOpenOf, tagSnapshot:
 		session, _ := c.view.sessionOf(numberAt(key, 1))
 		return session
 	}
