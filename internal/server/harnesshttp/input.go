@@ -57,9 +57,9 @@ type told struct {
 	// Of an approval:
 	ApprovalID string `json:"approval_id,omitzero"`
 	Decision   string `json:"decision,omitzero"`
-	// Of a grant:
-	Subscriber string `json:"subscriber,omitzero"`
-	Credit     uint64 `json:"credit,omitzero"`
+	// Of a grant; a credit of 0 is told, too.
+	Subscriber string  `json:"subscriber,omitzero"`
+	Credit     *uint64 `json:"credit,omitzero"`
 
 	SessionSequence int64  `json:"session_sequence,omitzero"`
 	Detail          string `json:"detail,omitzero"`
@@ -187,11 +187,11 @@ func (b *Binding) credit(w http.ResponseWriter, r *request, in harness.Input) er
 	if err != nil {
 		return err
 	}
-	status := http.StatusAccepted
+	status, left := http.StatusAccepted, ledger.credit()
 	if repeated {
 		status = http.StatusOK
 	}
 	return write(w, status, told{
-		Status: decide.Accepted, RunID: in.RunID, InputID: in.InputID, Duplicate: repeated, Subscriber: name, Credit: ledger.credit(),
+		Status: decide.Accepted, RunID: in.RunID, InputID: in.InputID, Duplicate: repeated, Subscriber: name, Credit: &left,
 	})
 }

@@ -98,8 +98,8 @@ func TestCredit(t *testing.T) {
 		s.waiting(t, time.Minute, 0)
 		r.want(r.tell(run, "c-1", grant(10)), 202)
 		got := s.waiting(t, time.Minute, 10)
-		if a := r.want(r.tell(run, "c-1", grant(10)), 200); a.field("duplicate") != "true" {
-			t.Errorf("a grant that was told again: %s", a)
+		if a := r.want(r.tell(run, "c-1", grant(10)), 200); a.field("duplicate") != "true" || a.field("credit") != "0" {
+			t.Errorf("a grant that was told again when its credit was spent: %s", a)
 		}
 		s.waiting(t, time.Minute, 0)
 		r.wantProblem(r.tell(run, "c-1", grant(11)), 409, "input_conflict")
