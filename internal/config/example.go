@@ -83,7 +83,8 @@ const exampleClassify = `
 # Who sees what of a run's log (mahati harness, docs/harness.md). Lifecycle, usage and
 # checkpoints are public; what has content is private, for tokens with the role observe
 # alone, unless the first rule that matches says public, private, or secret, which is
-# for nobody at this host's door. A rule matches when each condition that it has does:
+# redacted for everybody. It is about these logs: who observes the session over Narad, or
+# exports it, sees its facts whole. A rule matches when each condition that it has does:
 # tool and agent are patterns, as in [[policy]], for the name of the tool that a record
 # is about, if it is about one ("**" is any), and of the session's agent; type is a type
 # of record. What held at the start of a run holds for all of its log.
