@@ -95,6 +95,7 @@ type headless struct {
 	speaker  string            // the message that was written last
 	midLine  bool              // its last line has not ended
 	speaking map[string]bool   // messages of the agent itself that are open
+	hidden   bool              // it was told that words are not for this token
 	failure  harness.Failure   // the last that was told
 }
 
@@ -188,6 +189,10 @@ func (h *headless) tell(e harness.Event) error {
 	default:
 		return nil
 	}
+	if e.Redacted() {
+		h.tellHidden(e)
+		return nil
+	}
 	if json.Unmarshal(e.Payload, &m) != nil || m.SubrunID != "" {
 		return nil
 	}
@@ -201,6 +206,15 @@ func (h *headless) tell(e harness.Event) error {
 		delete(h.speaking, m.MessageID)
 	}
 	return h.speak(m.MessageID, m.Text)
+}
+
+// tellHidden says once why there are no words.
+func (h *headless) tellHidden(e harness.Event) {
+	if h.hidden || e.Sensitivity != harness.Private {
+		return
+	}
+	h.hidden = true
+	fmt.Fprintf(h.Stderr, "%s\n", h.err.yellow("what is said is hidden: it is for tokens with the role observe"))
 }
 
 func (h *headless) speak(message, text string) error {
