@@ -60,7 +60,7 @@ func (j *Journal) DropSnapshots(ctx context.Context, session string, below uint6
 				return nil
 			}
 			return j.staged.batch.Delete(key, nil)
-		})
+		}, func(hole) {}) // no older one is looked for there
 	})
 }
 

@@ -101,12 +101,12 @@ func (j *Journal) rowsOwnedBy(ctx context.Context, s stream) (keys [][]byte, err
 			}
 			keys = append(keys, bytes.Clone(key))
 			return nil
-		})
+		}, j.passed(s.session))
 		if err != nil {
 			return nil, fmt.Errorf("look for rows: %w", err)
 		}
 	}
-	lost, err := v.lostOf(s)
+	lost, err := v.lostOf(s, j.passed(s.session))
 	if err != nil {
 		return nil, fmt.Errorf("look for damaged rows: %w", err)
 	}
@@ -115,8 +115,8 @@ func (j *Journal) rowsOwnedBy(ctx context.Context, s stream) (keys [][]byte, err
 
 // lostOf finds what lists hold of a session though it leads to no row that can be read, and
 // those rows before it. What no list names is left for verify.
-func (v *view) lostOf(s stream) (keys [][]byte, err error) {
-	for _, l := range []*listing{openInterrupts(), openInterruptsOf(s.sid), timersDue()} {
+func (v *view) lostOf(s stream, passed func(hole)) (keys [][]byte, err error) {
+	for _, l := range []*listing{openInterrupts(), openInterruptsOf(s), timersDue()} {
 		err := v.each(l.lower, func(key, _ []byte, _ error) error {
 			_, err := l.open(v, key, nil)
 			if err == nil {
@@ -131,12 +131,20 @@ func (v *view) lostOf(s stream) (keys [][]byte, err error) {
 			}
 			keys = append(keys, bytes.Clone(key))
 			return nil
-		})
+		}, passed)
 		if err != nil {
 			return nil, err
 		}
 	}
 	return keys, nil
+}
+
+// passed tells of a hole that a deletion goes on behind: what is in it of the session, if
+// anything, leads to nothing.
+func (j *Journal) passed(session string) func(hole) {
+	return func(h hole) {
+		j.options.Logger.Error("stored data is damaged: a deletion cannot look for rows there", "session", session, "error", h.err())
+	}
 }
 
 // removeKeys removes keys that no batch will write again.
@@ -156,11 +164,12 @@ func (j *Journal) finishDeletions() error {
 	v := j.current.Load()
 	err := v.each(keyOf(tagUnfinished), func(key, value []byte, unreadable error) error {
 		if unreadable != nil {
-			return unreadable
+			j.passed("")(hole{from: key, to: key, cause: unreadable})
+			return nil
 		}
 		unfinished = append(unfinished, stream{string(value), numberAt(key, 1)})
 		return nil
-	})
+	}, j.passed(""))
 	for _, s := range unfinished {
 		if err == nil {
 			err = j.sweep(context.Background(), s)

@@ -51,6 +51,11 @@ type listing struct {
 	// what the key tells of it.
 	open func(v *view, key, value []byte) (journal.Row, error)
 	name func(v *view, key []byte) journal.Damage
+	// elsewhere tells what stands in a hole.
+	elsewhere elsewhere
+	// kind is that of the rows; session that of the list, where all are of one.
+	kind    journal.Kind
+	session string
 	// wanted, where it is set, says which rows the list has.
 	wanted func(journal.Row) bool
 }
@@ -75,54 +80,67 @@ func (j *Journal) Rows(ctx context.Context, list journal.List, page journal.RowP
 	return l.read(ctx, v, page)
 }
 
-// resume starts behind a cursor, which must be a key of the list.
+// resume starts behind a cursor, which must be a key of the list; or at the key, if it says
+// so: behind a hole.
 func (l *listing) resume(cursor string) error {
 	if cursor == "" {
 		return nil
 	}
-	key, err := hex.DecodeString(cursor)
+	text, at := strings.CutPrefix(cursor, cursorAt)
+	key, err := hex.DecodeString(text)
 	if err != nil || bytes.Compare(key, l.lower) < 0 || bytes.Compare(key, l.upper) >= 0 {
 		return fmt.Errorf("%w: cursor %.40q", journal.ErrInvalid, cursor)
 	}
-	if l.backwards {
+	switch {
+	case l.backwards:
 		l.upper = key
-	} else {
+	case at:
+		l.lower = key
+	default:
 		l.lower = append(key, 0)
 	}
 	return nil
 }
 
-// read gives a page. It goes on behind a row that is damaged; what it cannot go behind is
-// an error.
+// cursorAt begins a cursor that is the first key of the next page.
+const cursorAt = "at-"
+
+// read gives a page. It goes on behind rows that are damaged, and behind holes.
 func (l *listing) read(ctx context.Context, v *view, page journal.RowPage) (rows journal.Rows, err error) {
 	limit := page.Clamped().Limit
-	it, err := v.iterate(l.lower, l.upper)
-	if err != nil {
-		return rows, damaged("", 0, err)
-	}
-	defer func() { err = errors.Join(err, it.Close()) }()
-	var last string
-	for valid := l.first(it); valid; valid = l.next(it) {
-		row, damage := l.entry(v, it)
-		if damage == nil && l.wanted != nil && !l.wanted(row) {
-			if err := ctx.Err(); err != nil {
-				return journal.Rows{}, err
-			}
-			continue
+	last := ""
+	add := func(m member, cursor string) bool {
+		if m.damage == nil && l.wanted != nil && !l.wanted(m.row) {
+			return ctx.Err() == nil
 		}
 		if len(rows.Rows)+len(rows.Damaged) == limit {
 			rows.Next = last
-			return rows, nil
+			return false
 		}
-		if damage != nil {
-			rows.Damaged = append(rows.Damaged, *damage)
+		if m.damage != nil {
+			rows.Damaged = append(rows.Damaged, *m.damage)
 		} else {
-			rows.Rows = append(rows.Rows, row)
+			rows.Rows = append(rows.Rows, m.row)
 		}
-		last = hex.EncodeToString(it.Key())
+		last = cursor
+		return true
 	}
-	if err := it.Error(); err != nil {
-		return journal.Rows{}, damaged("", 0, err)
+	err = v.scan(l.lower, l.upper, l.backwards, func(it *lsm.Iterator) (bool, error) {
+		row, damage := l.entry(v, it)
+		return add(member{row: row, damage: damage}, hex.EncodeToString(it.Key())), nil
+	}, func(h hole) (bool, error) {
+		more := true
+		whole, err := l.elsewhere(ctx, v, l, h, func(m member) bool {
+			more = add(m, hex.EncodeToString(m.key))
+			return more
+		})
+		if err == nil && more && !whole {
+			more = add(member{damage: l.lostIn(h)}, cursorAt+hex.EncodeToString(h.to))
+		}
+		return more, err
+	})
+	if err = cmp.Or(ctx.Err(), err); err != nil {
+		return journal.Rows{}, err
 	}
 	return rows, nil
 }
@@ -147,24 +165,10 @@ func (l *listing) entry(v *view, it *lsm.Iterator) (journal.Row, *journal.Damage
 	return nil, &damage
 }
 
-func (l *listing) first(it *lsm.Iterator) bool {
-	if l.backwards {
-		return it.Last()
-	}
-	return it.First()
-}
-
-func (l *listing) next(it *lsm.Iterator) bool {
-	if l.backwards {
-		return it.Prev()
-	}
-	return it.Next()
-}
-
 func (v *view) listing(list journal.List) (*listing, error) {
 	switch list := list.(type) {
 	case journal.Sessions:
-		l := ownRows(keyOf(tagCatalogue), journal.KindSession)
+		l := ownRows(keyOf(tagCatalogue), journal.KindSession, rowOfEach)
 		l.backwards = list.NewestFirst
 		l.wanted = func(row journal.Row) bool {
 			session := row.(journal.SessionRow)
@@ -176,34 +180,36 @@ func (v *view) listing(list journal.List) (*listing, error) {
 			return openInterrupts(), nil
 		}
 		s, err := v.stream(list.Session)
-		return openInterruptsOf(s.sid), err
+		return openInterruptsOf(s), err
 	case journal.OpenWork:
-		return ownRows(keyOf(tagOpenWork), journal.KindOpenWork), nil
+		return ownRows(keyOf(tagOpenWork), journal.KindOpenWork, rowOfEach), nil
 	case journal.TimersDue:
 		l := timersDue()
 		l.upper = after(keyOf(tagDue, dueNumber(list.Until)))
 		return l, nil
 	case journal.Leases:
-		return ownRows(keyOf(tagLease), journal.KindLease), nil
+		return ownRows(keyOf(tagLease), journal.KindLease, nowhere), nil
 	case journal.Tokens:
-		return ownRows(append(textKey(tagToken, list.Executor), 0), journal.KindToken), nil
+		return ownRows(append(textKey(tagToken, list.Executor), 0), journal.KindToken, nowhere), nil
 	case journal.Agents:
-		return ownRows(keyOf(tagAgent), journal.KindAgent), nil
+		return ownRows(keyOf(tagAgent), journal.KindAgent, nowhere), nil
 	case journal.Materials:
 		if list == (journal.Materials{}) {
-			return ownRows(keyOf(tagMaterial), journal.KindMaterial), nil
+			return ownRows(keyOf(tagMaterial), journal.KindMaterial, anyOfEach), nil
 		}
 		s, err := v.stream(list.Session)
-		return ownRows(append(append(keyOf(tagMaterial, s.sid), list.Space...), 0), journal.KindMaterial), err
+		l := ownRows(append(append(keyOf(tagMaterial, s.sid), list.Space...), 0), journal.KindMaterial, nowhere)
+		l.session = list.Session
+		return l, err
 	default:
 		return nil, fmt.Errorf("%w: list %T", journal.ErrInvalid, list)
 	}
 }
 
 // ownRows lists the rows of a kind, which stand under the keys with a prefix.
-func ownRows(prefix []byte, kind journal.Kind) *listing {
+func ownRows(prefix []byte, kind journal.Kind, other elsewhere) *listing {
 	name := func(v *view, key []byte) journal.Damage { return v.nameOwn(key, kind) }
-	return &listing{lower: prefix, upper: after(prefix), open: openOwn, name: name}
+	return &listing{lower: prefix, upper: after(prefix), kind: kind, open: openOwn, name: name, elsewhere: other}
 }
 
 // openOwn opens a row that stands where it is listed, and must be the one of that place.
@@ -250,16 +256,25 @@ func (v *view) nameOwn(key []byte, kind journal.Kind) journal.Damage {
 
 // The lists of rows to which side keys lead.
 
-func openInterrupts() *listing { return ledRows(keyOf(tagOpen), openOpen, nameOpen) }
-
-func openInterruptsOf(sid uint64) *listing {
-	return ledRows(keyOf(tagOpenOf, sid), openOpenOf, nameOpenOf)
+func openInterrupts() *listing {
+	return ledRows(keyOf(tagOpen), journal.KindInterrupt, openOpen, nameOpen, openBySession)
 }
 
-func timersDue() *listing { return ledRows(keyOf(tagDue), openDue, nameDue) }
+func openInterruptsOf(s stream) *listing {
+	l := ledRows(keyOf(tagOpenOf, s.sid), journal.KindInterrupt, openOpenOf, nameOpenOf, fromRows)
+	l.session = s.session
+	return l
+}
 
-func ledRows(prefix []byte, open func(*view, []byte, []byte) (journal.Row, error), name func(*view, []byte) journal.Damage) *listing {
-	return &listing{lower: prefix, upper: after(prefix), open: open, name: name}
+func timersDue() *listing {
+	return ledRows(keyOf(tagDue), journal.KindTimer, openDue, nameDue, fromRows)
+}
+
+func ledRows(
+	prefix []byte, kind journal.Kind, open func(*view, []byte, []byte) (journal.Row, error),
+	name func(*view, []byte) journal.Damage, other elsewhere,
+) *listing {
+	return &listing{lower: prefix, upper: after(prefix), kind: kind, open: open, name: name, elsewhere: other}
 }
 
 func openOpen(v *view, key, _ []byte) (journal.Row, error) {

@@ -86,7 +86,17 @@ func keyOf(tag byte, numbers ...uint64) []byte {
 
 func textKey(tag byte, text string) []byte { return append(keyOf(tag), text...) }
 
+// tagsOfSid are the tags behind which a sid stands in keys.
+var tagsOfSid = []byte{
+	tagSid, tagBatch, tagMark, tagCurrent, tagCatalogue, tagOpenOf, tagOpenWork, tagTimer, tagCommand, tagMaterial, tagSnapshot,
+}
+
 func batchKey(sid, sequence uint64) []byte { return keyOf(tagBatch, sid, sequence) }
+
+// batchEnd is behind every batch of a session, and before what begins a block that begins
+// with the next one's. A seek to the next session's first batch would read that block, and
+// fail with it.
+func batchEnd(sid uint64) []byte { return batchKey(sid, 1<<56-1) }
 
 // after is the first key behind every key with the prefix.
 func after(prefix []byte) []byte {

@@ -149,7 +149,7 @@ func (v *view) lostRow(key journal.Key) (lost journal.Row, err error) {
 				}
 			}
 			return nil
-		})
+		}, func(hole) {}) // what is left there leads to a row that has left
 	}
 	if key.Kind == journal.KindTimer {
 		err = find(timersDue(), func(d journal.Damage, _ []byte) journal.Row {

@@ -62,7 +62,7 @@ func (c *check) each(prefix []byte, visit func(key, value []byte)) error {
 			visit(key, value)
 		}
 		return c.ctx.Err()
-	})
+	}, c.hole)
 	if c.ctx.Err() != nil {
 		return c.ctx.Err()
 	}
@@ -70,6 +70,22 @@ func (c *check) each(prefix []byte, visit func(key, value []byte)) error {
 		c.found(journal.ProblemDamaged, "", 0, "keys at %q: %v", prefix, err)
 	}
 	return nil
+}
+
+// hole reports what cannot be read: of each session that may have something there, as far as
+// its keys tell, else of none.
+func (c *check) hole(h hole) {
+	c.found(journal.ProblemDamaged, "", 0, "%v", h.err())
+	if bytes.IndexByte(tagsOfSid, h.from[0]) < 0 {
+		return
+	}
+	_ = c.view.sessionsIn(c.ctx, h, h.from[:1], lastInSession, false, func(key []byte) bool {
+		if sid := numberAt(key, 1); !c.view.gone(sid) {
+			session, _ := c.view.sessionOf(sid)
+			c.found(journal.ProblemDamaged, session, 0, "may have had something under %q, which cannot be read", key[:1])
+		}
+		return true
+	})
 }
 
 func (c *check) sessions() error {
@@ -100,15 +116,16 @@ func (c *check) sessions() error {
 // walkSession walks the batches of one session, over those that are damaged too.
 func (c *check) walkSession(s stream) error {
 	w := &sessionWalk{check: c, stream: s, records: c.Session(s.session), spans: newTracker(s.sid), marks: map[string]string{}}
-	it, err := c.view.iterate(batchKey(s.sid, 0), batchKey(s.sid+1, 0))
-	if err != nil {
-		c.found(journal.ProblemDamaged, s.session, 0, "%v", err)
-		return nil
-	}
-	for valid := it.First(); valid && c.ctx.Err() == nil; valid = it.Next() {
+	err := c.view.scan(batchKey(s.sid, 0), batchEnd(s.sid), false, func(it *lsm.Iterator) (bool, error) {
 		w.batch(it)
-	}
-	if err := errors.Join(it.Error(), it.Close()); err != nil {
+		return c.ctx.Err() == nil, nil
+	}, func(h hole) (bool, error) {
+		c.found(journal.ProblemDamaged, s.session, w.records.Sequence()+1, "%v", h.err())
+		w.records.Hole(w.records.Sequence())
+		w.unknown = true
+		return c.ctx.Err() == nil, nil
+	})
+	if err != nil {
 		c.found(journal.ProblemDamaged, s.session, w.records.Sequence()+1, "%v", err)
 		w.records.Hole(w.records.Sequence())
 	}

@@ -14,16 +14,20 @@ import (
 
 // view is what is published: a snapshot and the mark that belongs to it.
 type view struct {
+	db       *lsm.DB
 	snapshot *lsm.Snapshot
 	mark     journal.Mark
 	users    atomic.Int64
 	open     *sync.WaitGroup
+
+	reading sync.Once
+	named   map[uint64]string // see names
 }
 
 // newView counts its publisher as a user.
 func newView(db *lsm.DB, mark journal.Mark, open *sync.WaitGroup) *view {
 	open.Add(1)
-	v := &view{snapshot: db.NewSnapshot(), mark: mark, open: open}
+	v := &view{db: db, snapshot: db.NewSnapshot(), mark: mark, open: open}
 	v.users.Store(1)
 	return v
 }
@@ -66,20 +70,18 @@ func (v *view) iterate(lower, upper []byte) (*lsm.Iterator, error) {
 	return v.snapshot.NewIter(&lsm.IterOptions{LowerBound: lower, UpperBound: upper})
 }
 
-// each calls visit with the keys and values of a prefix, which are good until it returns.
-// A value that cannot be read comes as an error, and those behind it follow.
-func (v *view) each(prefix []byte, visit func(key, value []byte, unreadable error) error) error {
-	it, err := v.iterate(prefix, after(prefix))
-	if err != nil {
-		return err
-	}
-	for valid := it.First(); valid; valid = it.Next() {
+// each calls visit with the keys and values of a prefix, which are good until it returns,
+// and lost with each hole among them. A value that cannot be read comes as an error, and
+// those behind it follow.
+func (v *view) each(prefix []byte, visit func(key, value []byte, unreadable error) error, lost func(hole)) error {
+	return v.scan(prefix, after(prefix), false, func(it *lsm.Iterator) (bool, error) {
 		value, unreadable := valueAt(it)
-		if err := visit(it.Key(), value, unreadable); err != nil {
-			return errors.Join(err, it.Close())
-		}
-	}
-	return errors.Join(it.Error(), it.Close())
+		err := visit(it.Key(), value, unreadable)
+		return err == nil, err
+	}, func(h hole) (bool, error) {
+		lost(h)
+		return true, nil
+	})
 }
 
 // valueAt reads the value that the iterator stands on, until it moves on. Unlike
@@ -120,23 +122,43 @@ func (v *view) stream(session string) (stream, error) {
 	return stream{session, numberAt(value, 0)}, nil
 }
 
+// errNoSession says that a sid was never given.
+var errNoSession = errors.New("sid of no session")
+
 // sessionOf finds the name of a sid, also of one deleted.
 func (v *view) sessionOf(sid uint64) (string, error) {
 	value, err := v.get(keyOf(tagSid, sid))
-	if err == nil && value == nil {
-		err = errors.New("sid of no session")
+	if err == nil && value != nil {
+		return string(value), nil
 	}
-	if err != nil {
-		return "", damaged("", 0, fmt.Errorf("sid %d: %w", sid, err))
+	if err == nil {
+		err = errNoSession
+	} else if session, known := v.names()[sid]; known {
+		return session, nil
 	}
-	return string(value), nil
+	return "", damaged("", 0, fmt.Errorf("sid %d: %w", sid, err))
+}
+
+// names are the sessions by their sids, as their own entries say: for when sessionOf cannot
+// tell. Those whose entry cannot be read are not there.
+func (v *view) names() map[uint64]string {
+	v.reading.Do(func() {
+		v.named = map[uint64]string{}
+		_ = v.each([]byte{tagSession}, func(key, value []byte, unreadable error) error {
+			if unreadable == nil && len(value) == 9 {
+				v.named[numberAt(value, 0)] = string(key[1:])
+			}
+			return nil
+		}, func(hole) {})
+	})
+	return v.named
 }
 
 // walk visits the batches of a session from the one that holds a sequence on,
 // until visit says to stop. A batch and its bytes are good until visit returns; the
 // texts of its records are for good.
 func (v *view) walk(s stream, from uint64, visit func(*storedBatch) (bool, error)) (err error) {
-	it, err := v.iterate(batchKey(s.sid, 0), batchKey(s.sid+1, 0))
+	it, err := v.iterate(batchKey(s.sid, 0), batchEnd(s.sid))
 	if err != nil {
 		return damaged(s.session, from, err)
 	}
@@ -237,7 +259,7 @@ func (v *view) lastHeader(s stream) (h *batchHeader, err error) {
 
 // atLast calls read where the last batch of a session stands, unless it has none.
 func (v *view) atLast(s stream, read func(it *lsm.Iterator, first uint64) error) (err error) {
-	it, err := v.iterate(batchKey(s.sid, 0), batchKey(s.sid+1, 0))
+	it, err := v.iterate(batchKey(s.sid, 0), batchEnd(s.sid))
 	if err != nil {
 		return damaged(s.session, 0, err)
 	}

@@ -1,0 +1,247 @@
+package pebble
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/sstable"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/mahati-host/mahati/internal/journal"
+	"github.com/mahati-host/mahati/internal/journal/journaltest"
+)
+
+// blockSessions is enough for each list to fill several blocks.
+const blockSessions = 400
+
+// blockStore makes a store whose rows lie in the blocks of tables.
+func blockStore(t *testing.T) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	j := openDir(t, dir)
+	for i := range blockSessions {
+		s := journaltest.NewStory(blockSession(i))
+		batch := s.Batch(s.Facts(1)...)
+		value := bytes.Repeat([]byte(s.Session), 30)
+		for _, row := range []journal.Row{
+			journal.SessionRow{Session: s.Session, Value: value},
+			journal.OpenWorkRow{Session: s.Session, Value: value},
+			journal.InterruptRow{ID: "i" + s.Session, Session: s.Session, Sequence: 1, Open: true, Value: value},
+			journal.TimerRow{ID: "t", Session: s.Session, Due: journaltest.Start.Add(time.Duration(i) * time.Second), Value: value},
+			journal.LeaseRow{Executor: "e" + s.Session, Value: value},
+			journal.TokenRow{Executor: "e", ID: "t" + s.Session, Session: s.Session, Value: value},
+			journal.AgentRow{ID: "a" + s.Session, Value: value},
+			journal.MaterialRow{Session: s.Session, Space: "m", ID: "m" + s.Session, Value: value},
+		} {
+			batch.Changes = append(batch.Changes, journal.Put{Row: row})
+		}
+		if _, err := j.Append(context.Background(), batch); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := j.db.Compact(context.Background(), []byte{0}, []byte{0xff}, false); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func copyStore(t *testing.T, store string) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(store)); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func blockSession(i int) string { return fmt.Sprintf("s%03d", i) }
+
+func openDir(t *testing.T, dir string) *Journal {
+	t.Helper()
+	free := func() (uint64, error) { return math.MaxUint64, nil }
+	j, err := Open(dir, Options{Options: journal.Options{Free: free}})
+	if err != nil {
+		t.Fatalf("open: %v", err)
+	}
+	t.Cleanup(func() { _ = j.Close() })
+	return j
+}
+
+// flipBlocks changes a byte of the block that holds a key, for each key. The store is closed.
+func flipBlocks(t *testing.T, dir string, keys ...[]byte) {
+	t.Helper()
+	for _, path := range tables(t, dir) {
+		var at []int64
+		func() {
+			table := openTable(t, path)
+			defer func() { _ = table.Close() }()
+			for _, key := range keys {
+				if end, err := table.EstimateDiskUsage(nil, key, sstable.ReadEnv{}); err != nil {
+					t.Fatal(err)
+				} else if end > 0 {
+					at = append(at, int64(end)-20)
+				}
+			}
+		}()
+		for _, place := range at {
+			flipByte(t, path, place)
+		}
+	}
+}
+
+func tables(t *testing.T, dir string) []string {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(dir, "*.sst"))
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("tables: %v, %v; want some", paths, err)
+	}
+	return paths
+}
+
+func openTable(t *testing.T, path string) *sstable.Reader {
+	t.Helper()
+	file, err := vfs.Default.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	readable, err := sstable.NewSimpleReadable(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	options := (&Journal{log: &quietLogger{}}).tuning()
+	options.EnsureDefaults()
+	table, err := sstable.NewReader(context.Background(), readable, options.MakeReaderOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return table
+}
+
+func flipByte(t *testing.T, path string, at int64) {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	content[at] ^= 0xff
+	if err := os.WriteFile(path, content, fileMode); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// blockList is a list of blockStore with the key of its row of a session.
+type blockList struct {
+	list journal.List
+	key  func(i int) []byte
+	// named says that what is lost is known by its session, told that nothing is.
+	named, told bool
+}
+
+var blockLists = map[string]blockList{
+	"sessions":     {journal.Sessions{}, func(i int) []byte { return keyOf(tagCatalogue, uint64(i+1)) }, true, false},
+	"newest first": {journal.Sessions{NewestFirst: true}, func(i int) []byte { return keyOf(tagCatalogue, uint64(i+1)) }, true, false},
+	"open work":    {journal.OpenWork{}, func(i int) []byte { return keyOf(tagOpenWork, uint64(i+1)) }, true, false},
+	"materials":    {journal.Materials{}, func(i int) []byte { return append(keyOf(tagMaterial, uint64(i+1)), "m\x00m"+blockSession(i)...) }, true, false},
+	"interrupts":   {journal.OpenInterrupts{}, func(i int) []byte { return append(keyOf(tagOpen, uint64(i+1)), "i"+blockSession(i)...) }, true, true},
+	"interrupts of one": {journal.OpenInterrupts{Session: blockSession(200)}, func(int) []byte {
+		return append(keyOf(tagOpenOf, 201, 201), "i"+blockSession(200)...)
+	}, true, true},
+	"timers": {journal.TimersDue{Until: journaltest.Start.Add(time.Hour)}, func(i int) []byte {
+		return dueKey(journaltest.Start.Add(time.Duration(i)*time.Second), uint64(i+1), "t")
+	}, true, true},
+	"interrupt rows": {journal.OpenInterrupts{}, func(i int) []byte { return textKey(tagInterrupt, "i"+blockSession(i)) }, true, false},
+	"timer rows":     {journal.TimersDue{Until: journaltest.Start.Add(time.Hour)}, func(i int) []byte { return append(keyOf(tagTimer, uint64(i+1)), "t"...) }, true, false},
+	"leases":         {journal.Leases{}, func(i int) []byte { return textKey(tagLease, "e"+blockSession(i)) }, false, false},
+	"tokens":         {journal.Tokens{Executor: "e"}, func(i int) []byte { return textKey(tagToken, "e\x00t"+blockSession(i)) }, false, false},
+	"agents":         {journal.Agents{}, func(i int) []byte { return textKey(tagAgent, "a"+blockSession(i)) }, false, false},
+}
+
+// pages reads a list to its end. No page may be larger than the limit.
+func pages(t *testing.T, j *Journal, list journal.List, limit int) (all journal.Rows) {
+	t.Helper()
+	page := journal.RowPage{Limit: limit}
+	for range 3 * blockSessions {
+		got, err := j.Rows(context.Background(), list, page)
+		if err != nil {
+			t.Fatalf("%T: %v", list, err)
+		}
+		if n := len(got.Rows) + len(got.Damaged); n > limit || n == 0 {
+			t.Fatalf("%T: a page of %d has %d", list, limit, n)
+		}
+		all.Rows, all.Damaged = append(all.Rows, got.Rows...), append(all.Damaged, got.Damaged...)
+		if page.Cursor = got.Next; page.Cursor == "" {
+			return all
+		}
+	}
+	t.Fatalf("%T does not end", list)
+	return all
+}
+
+// A block of a table that cannot be read costs no row of a list that stands in another, and
+// the sessions in it are named, where the list or another place can tell.
+func TestUnreadableBlockCostsNoOtherRow(t *testing.T) {
+	store := blockStore(t)
+	for name, l := range blockLists {
+		t.Run(name, func(t *testing.T) {
+			dir := copyStore(t, store)
+			flipBlocks(t, dir, l.key(100), l.key(200), l.key(255))
+			j := openDir(t, dir)
+			for _, limit := range []int{1, 7, 1000} {
+				checkBlocks(t, j, l, limit)
+			}
+			report, err := j.Verify(context.Background(), journal.VerifyOptions{MaxProblems: 10_000})
+			if err != nil || report.OK() || report.Facts != blockSessions || report.Sessions != blockSessions {
+				t.Errorf("verify: %v, %d facts, %d problems; want problems, and all facts", err, report.Facts, report.ProblemCount)
+			}
+		})
+	}
+}
+
+func checkBlocks(t *testing.T, j *Journal, l blockList, limit int) {
+	t.Helper()
+	all := pages(t, j, l.list, limit)
+	if l.list == (journal.OpenInterrupts{Session: blockSession(200)}) {
+		if len(all.Rows) != 1 || len(all.Damaged) != 0 {
+			t.Errorf("got %d rows, damaged %+v; want one", len(all.Rows), all.Damaged)
+		}
+		return
+	}
+	seen := map[string]bool{}
+	for _, row := range all.Rows {
+		if seen[row.Key().String()] {
+			t.Errorf("%s came twice", row.Key())
+		}
+		seen[row.Key().String()] = true
+	}
+	lost := map[string]bool{}
+	for _, d := range all.Damaged {
+		if l.named && (d.Session == "" || lost[d.Session]) {
+			t.Errorf("got %+v, want it to name a session, once", d)
+		}
+		lost[d.Session] = true
+	}
+	few := blockSessions / 3
+	switch {
+	case l.told:
+		if len(all.Rows) != blockSessions || len(all.Damaged) != 0 {
+			t.Errorf("%d rows, %d damaged; want all", len(all.Rows), len(all.Damaged))
+		}
+	case l.named:
+		if n := len(all.Damaged); n == 0 || n > few || len(all.Rows)+n < blockSessions || !lost[blockSession(200)] || !lost[blockSession(100)] {
+			t.Errorf("%d rows, %d damaged %v; want all, few damaged, and 100 and 200 among them", len(all.Rows), n, lost)
+		}
+	default:
+		if n := len(all.Damaged); n == 0 || n > 3 || len(all.Rows) < blockSessions-few {
+			t.Errorf("%d rows, %d damaged; want most, and some damage", len(all.Rows), n)
+		}
+	}
+}
