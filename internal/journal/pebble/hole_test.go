@@ -3,10 +3,15 @@ package pebble
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -79,23 +84,26 @@ func openDir(t *testing.T, dir string) *Journal {
 // flipBlocks changes a byte of the block that holds a key, for each key. The store is closed.
 func flipBlocks(t *testing.T, dir string, keys ...[]byte) {
 	t.Helper()
-	for _, path := range tables(t, dir) {
-		var at []int64
-		func() {
-			table := openTable(t, path)
-			defer func() { _ = table.Close() }()
-			for _, key := range keys {
-				if end, err := table.EstimateDiskUsage(nil, key, sstable.ReadEnv{}); err != nil {
-					t.Fatal(err)
-				} else if end > 0 {
-					at = append(at, int64(end)-20)
-				}
-			}
-		}()
-		for _, place := range at {
-			flipByte(t, path, place)
-		}
+	var places []int64
+	for _, key := range keys {
+		places = append(places, blockOf(t, dir, key))
 	}
+	for _, at := range places {
+		flipByte(t, tables(t, dir)[0], at)
+	}
+}
+
+// blockOf is a place in the block that holds a key, in the only table.
+func blockOf(t *testing.T, dir string, key []byte) int64 {
+	t.Helper()
+	paths := tables(t, dir)
+	table := openTable(t, paths[0])
+	defer func() { _ = table.Close() }()
+	end, err := table.EstimateDiskUsage(nil, key, sstable.ReadEnv{})
+	if err != nil || end == 0 || len(paths) > 1 {
+		t.Fatalf("key %q ends at %d, %v, in tables %v", key, end, err, paths)
+	}
+	return int64(end) - 20
 }
 
 func tables(t *testing.T, dir string) []string {
@@ -131,6 +139,9 @@ func flipByte(t *testing.T, path string, at int64) {
 	content, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if at < 0 {
+		at += int64(len(content))
 	}
 	content[at] ^= 0xff
 	if err := os.WriteFile(path, content, fileMode); err != nil {
@@ -244,4 +255,135 @@ func checkBlocks(t *testing.T, j *Journal, l blockList, limit int) {
 			t.Errorf("%d rows, %d damaged; want most, and some damage", len(all.Rows), n)
 		}
 	}
+}
+
+// Wherever in a table bytes are flipped: the store opens, takes writes, tells of every session
+// that its list can tell of, and what it does not give is an error that names the session.
+func TestAnyUnreadableBlock(t *testing.T) {
+	store := blockStore(t)
+	table := openTable(t, tables(t, store)[0])
+	layout, err := table.Layout()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = table.Close() }()
+	places := map[string]int64{"filter": int64(layout.Filter[0].Offset) + 10}
+	for i, block := range layout.Data {
+		if i%20 == 5 {
+			places[fmt.Sprintf("data %d of %d", i, len(layout.Data))] = int64(block.Offset + block.Length/2)
+		}
+	}
+	// By what the block begins with: rows so small that those of all sessions are in it.
+	for name, key := range map[string][]byte{
+		"identity": keyOf(tagStore), "names": textKey(tagSession, blockSession(200)), "sids": keyOf(tagSid, blockSessions),
+		"groups": keyOf(tagGroup, blockSessions), "current spans": keyOf(tagCurrent, 200),
+	} {
+		places[name] = blockOf(t, store, key)
+	}
+	for name, at := range places {
+		t.Run(name, func(t *testing.T) {
+			dir := copyStore(t, store)
+			flipByte(t, tables(t, dir)[0], at)
+			j := openDir(t, dir)
+			tried, whole := 0, 0
+			for i := 0; i < blockSessions; i += 5 {
+				tried++
+				s := journaltest.NewStory(blockSession(i))
+				head, err := j.Head(context.Background(), s.Session)
+				if err == nil && head.Sequence == 1 {
+					_, err = j.Read(context.Background(), journal.BySession{Session: s.Session}, journal.Page{})
+				}
+				if err == nil {
+					s.Head = 1
+					batch := s.Batch(s.Facts(1)...)
+					batch.Changes = []journal.Change{
+						journal.Put{Row: journal.SessionRow{Session: s.Session}},
+						journal.Put{Row: journal.InterruptRow{ID: "i" + s.Session, Session: s.Session, Sequence: 2, Open: true}},
+						journal.Put{Row: journal.TimerRow{ID: "t", Session: s.Session, Due: journaltest.Start}},
+					}
+					_, err = j.Append(context.Background(), batch)
+				}
+				var damage *journal.DamagedError
+				switch {
+				case err == nil:
+					whole++
+				case !errors.As(err, &damage) || damage.Session != s.Session:
+					t.Errorf("%s: got %v, want it named", s.Session, err)
+
+				}
+			}
+			if want := tried * 2 / 3; name != "names" && whole < want || whole == 0 {
+				t.Errorf("%d of %d sessions are whole, want %d", whole, tried, want)
+			}
+			for _, l := range blockLists {
+				if l.list != (journal.OpenInterrupts{Session: blockSession(200)}) {
+					pages(t, j, l.list, 100)
+				}
+			}
+			report, err := j.Verify(context.Background(), journal.VerifyOptions{})
+			if err != nil || report.OK() && name != "filter" {
+				t.Errorf("verify: %v, %+v; want problems", err, report)
+			}
+			if err := j.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// A table that cannot be read stops no writer, is told once, and what is written over it is
+// read again.
+func TestUnreadableBlockStopsNoWriter(t *testing.T) {
+	dir := copyStore(t, blockStore(t))
+	flipBlocks(t, dir, keyOf(tagCatalogue, 200))
+	log := &lines{}
+	free := func() (uint64, error) { return math.MaxUint64, nil }
+	j, err := Open(dir, Options{Options: journal.Options{Free: free, Logger: slog.New(slog.NewTextHandler(log, nil))}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = j.Close() }()
+	s := journaltest.NewStory(blockSession(199))
+	s.Head = 1
+	for round := range 3 {
+		batch := s.Batch(s.Facts(1)...)
+		batch.Changes = []journal.Change{journal.Put{Row: journal.SessionRow{Session: s.Session, State: fmt.Sprint(round)}}}
+		if _, err := j.Append(context.Background(), batch); err != nil {
+			t.Fatal(err)
+		}
+		if err := j.db.Compact(context.Background(), []byte{0}, []byte{0xff}, false); err == nil {
+			t.Fatal("the damaged table was merged with others: the test damages nothing")
+		}
+	}
+	row, err := journal.Get[journal.SessionRow](context.Background(), j, journal.SessionKey(s.Session))
+	if err != nil || row.State != "2" || j.Err() != nil {
+		t.Errorf("got %+v, %v; store: %v; want what was written over the damage", row, err, j.Err())
+	}
+	all := pages(t, j, journal.Sessions{}, 1000)
+	if n := len(all.Damaged); n == 0 || len(all.Rows)+n != blockSessions || slices.ContainsFunc(all.Damaged, func(d journal.Damage) bool { return d.Session == s.Session }) {
+		t.Errorf("%d rows, damaged %+v; want all, and %s whole", len(all.Rows), all.Damaged, s.Session)
+	}
+	for _, text := range []string{"keeps tables from being merged", "see mahati verify"} {
+		if n := log.count(text); n != 1 {
+			t.Errorf("log says %d times %q, want once:\n%s", n, text, log.text.String())
+		}
+	}
+}
+
+// lines is a log that background work may write to.
+type lines struct {
+	mu   sync.Mutex
+	text bytes.Buffer // guarded by mu
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *lines) count(text string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Count(l.text.String(), text)
 }

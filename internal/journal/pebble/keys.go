@@ -12,7 +12,7 @@ import (
 // as the numbers do; texts hold no byte below 0x20, so a zero byte ends them.
 // A session stands in keys as its sid, a number that is never given again.
 //
-//	m                            the store: its identity
+//	m                            the store: its identity, which is also at A
 //	n<session>                   sid of a session, or its tombstone
 //	k<sid>                       the session of a sid
 //	b<sid><sequence>             a batch, by its first sequence
@@ -40,6 +40,7 @@ import (
 // single runs are index rows (R, W) which internal/index derives.
 const (
 	tagStore      = 'm'
+	tagStoreAgain = 'A'
 	tagSession    = 'n'
 	tagSid        = 'k'
 	tagBatch      = 'b'
@@ -96,7 +97,7 @@ func batchKey(sid, sequence uint64) []byte { return keyOf(tagBatch, sid, sequenc
 // batchEnd is behind every batch of a session, and before what begins a block that begins
 // with the next one's. A seek to the next session's first batch would read that block, and
 // fail with it.
-func batchEnd(sid uint64) []byte { return batchKey(sid, 1<<56-1) }
+func batchEnd(sid uint64) []byte { return batchKey(sid, lastNumber) }
 
 // after is the first key behind every key with the prefix.
 func after(prefix []byte) []byte {

@@ -3,6 +3,7 @@ package pebble
 import (
 	"fmt"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 
 	lsm "github.com/cockroachdb/pebble/v2"
@@ -15,6 +16,8 @@ import (
 type quietLogger struct {
 	log   *slog.Logger
 	fatal atomic.Pointer[error]
+	// told has the damaged files that were told of.
+	told sync.Map
 	// broke is called with the first fatal error once it is set.
 	broke atomic.Pointer[func(error) error]
 }
@@ -54,11 +57,26 @@ func (l *quietLogger) failure() error {
 // sessions it touches: without this function Pebble would take it for fatal.
 func (l *quietLogger) listener() *lsm.EventListener {
 	return &lsm.EventListener{
-		BackgroundError: func(err error) { l.log.Error("pebble: background work", "error", err) },
+		BackgroundError: l.background,
 		DataCorruption: func(info lsm.DataCorruptionInfo) {
-			l.log.Error("pebble: stored data is damaged", "path", info.Path, "detail", info.Details)
+			if _, told := l.told.LoadOrStore(info.Path, true); !told {
+				l.log.Error("pebble: stored data is damaged: see mahati verify", "path", info.Path, "detail", info.Details)
+			}
 		},
 		WriteStallBegin: func(info lsm.WriteStallBeginInfo) { l.log.Warn("pebble: writes wait", "reason", info.Reason) },
 		WriteStallEnd:   func() { l.log.Info("pebble: writes go on") },
+	}
+}
+
+// background reports what went wrong in the background. A table that cannot be read cannot be
+// merged with others: Pebble tries again every few minutes, and merges the others.
+func (l *quietLogger) background(err error) {
+	if !lsm.IsCorruptionError(err) {
+		l.log.Error("pebble: background work", "error", err)
+		return
+	}
+	if _, told := l.told.LoadOrStore("", true); !told {
+		l.log.Error("pebble: stored data is damaged and keeps tables from being merged: reading slows down as more is written, "+
+			"and writes wait in the end. See docs/damage.md", "error", err)
 	}
 }

@@ -1,6 +1,7 @@
 package pebble
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -171,26 +172,26 @@ func (j *Journal) start() error {
 
 // load reads the identity, making that of a new store, and the numbers given.
 func (j *Journal) load(v *view) (journal.Mark, error) {
-	stored, err := v.get(keyOf(tagStore))
-	if err != nil {
-		return journal.Mark{}, damaged("", 0, err)
-	}
-	last, err := v.lastGroup()
-	if err != nil {
-		return journal.Mark{}, err
-	}
-	switch {
-	case stored != nil:
-		j.identity, err = decodeIdentity(stored)
-	case last != nil:
-		err = damaged("", 0, errors.New("the store has facts and no identity"))
-	default:
-		err = j.create()
-	}
+	stored, err := v.identity()
 	if err != nil {
 		return journal.Mark{}, err
 	}
 	if j.staged.nextSid, err = v.nextSid(); err != nil {
+		return journal.Mark{}, err
+	}
+	last, unreadable := v.lastGroup()
+	switch {
+	case stored != nil:
+		j.identity, err = decodeIdentity(stored)
+	case last != nil || unreadable != nil:
+		err = damaged("", 0, errors.New("the store has facts and no identity"))
+	default:
+		err = j.create()
+	}
+	if err == nil {
+		err = j.keepIdentityTwice(v)
+	}
+	if err != nil {
 		return journal.Mark{}, err
 	}
 	mark := journal.Mark{Event: j.identity.FirstEvent - 1}
@@ -198,7 +199,54 @@ func (j *Journal) load(v *view) (journal.Mark, error) {
 		offset, event := last.end()
 		mark = journal.Mark{Offset: offset - 1, Event: event - 1}
 	}
+	if unreadable != nil {
+		mark = v.markOfSessions(mark)
+		j.options.Logger.Error("stored data is damaged: the newest commit group cannot be read, numbers go on behind a gap",
+			"offset", mark.Offset, "event", mark.Event, "error", unreadable)
+	}
 	return mark, nil
+}
+
+// identity reads the identity, from where it can be read; nil in a new store.
+func (v *view) identity() ([]byte, error) {
+	stored, err := v.get(keyOf(tagStore))
+	if err == nil && stored != nil {
+		return stored, nil
+	}
+	again, other := v.get(keyOf(tagStoreAgain))
+	if other == nil && (again != nil || err == nil) {
+		return again, nil
+	}
+	return nil, damaged("", 0, fmt.Errorf("identity of the store: %w", errors.Join(err, other)))
+}
+
+// keepIdentityTwice writes the identity to a second place, far from the first in the order of
+// the keys, unless it is there: without it the store is lost, and no fact tells it.
+func (j *Journal) keepIdentityTwice(v *view) error {
+	stored, err := v.get(keyOf(tagStoreAgain))
+	if err != nil || stored != nil {
+		return nil
+	}
+	if err := j.db.Set(keyOf(tagStoreAgain), encodeIdentity(j.identity), lsm.Sync); err != nil {
+		return fmt.Errorf("write the identity: %w", err)
+	}
+	return j.log.failure()
+}
+
+// markGap is how far numbers go on behind the highest that is known where it is not known
+// which the highest is.
+const markGap = 1 << 24
+
+// markOfSessions is a mark behind all that sessions hold, as far as they can be read.
+func (v *view) markOfSessions(known journal.Mark) journal.Mark {
+	_ = v.each([]byte{tagSid}, func(key, value []byte, unreadable error) error {
+		if b, err := v.lastBatch(stream{string(value), numberAt(key, 1)}); err == nil && b != nil {
+			known.Offset = max(known.Offset, b.firstOffset+uint64(b.count)-1)
+			known.Event = max(known.Event, b.firstEvent+b.events()-1)
+		}
+		return nil
+	}, func(hole) {})
+	return journal.Mark{Offset: known.Offset + markGap, Event: known.Event + markGap}
 }
 
 // create writes the identity of a new store.
@@ -214,33 +262,54 @@ func (j *Journal) create() error {
 	return j.log.failure()
 }
 
-// lastGroup reads the newest commit group, nil in an empty store.
-func (v *view) lastGroup() (g *storedGroup, err error) {
-	prefix := keyOf(tagGroup)
-	it, err := v.iterate(prefix, after(prefix))
-	if err != nil {
-		return nil, damaged("", 0, err)
-	}
-	defer func() { err = errors.Join(err, it.Close()) }()
-	if !it.Last() {
-		return nil, it.Error()
-	}
-	return readGroup(it)
+// lastNumber is above any sequence, sid or offset, and below what separates the block with the
+// last key of a tag from one that begins with the next tag: a seek that is limited by it does
+// not fail with that.
+const lastNumber = 1<<56 - 1
+
+// lastGroup reads the newest commit group, nil in an empty store. Where that cannot be read
+// it gives the newest that can, and the error.
+func (v *view) lastGroup() (g *storedGroup, unreadable error) {
+	err := v.scan(keyOf(tagGroup), keyOf(tagGroup, lastNumber), true, func(it *lsm.Iterator) (bool, error) {
+		var err error
+		g, err = readGroup(it)
+		unreadable = cmp.Or(unreadable, err)
+		return g == nil, nil
+	}, func(h hole) (bool, error) {
+		unreadable = cmp.Or(unreadable, damaged("", 0, h.err()))
+		return true, nil
+	})
+	return g, cmp.Or(unreadable, err)
 }
 
 // nextSid is one above every sid ever given.
 func (v *view) nextSid() (sid uint64, err error) {
-	prefix := keyOf(tagSid)
-	it, err := v.iterate(prefix, after(prefix))
-	if err != nil {
-		return 0, damaged("", 0, err)
+	sid, lost := 1, false
+	err = v.scan(keyOf(tagSid), keyOf(tagSid, lastNumber), true, func(it *lsm.Iterator) (bool, error) {
+		sid = numberAt(it.Key(), 1) + 1
+		return false, nil
+	}, func(hole) (bool, error) {
+		lost = true
+		return true, nil
+	})
+	if err != nil || !lost {
+		return sid, err
 	}
-	defer func() { err = errors.Join(err, it.Close()) }()
-	if !it.Last() {
-		return 1, it.Error()
+	// Other keys tell the sids as well. What they may not tell is passed over.
+	for given := range v.names() {
+		sid = max(sid, given+1)
 	}
-	return numberAt(it.Key(), 1) + 1, nil
+	for _, tag := range tagsOfSid {
+		_ = v.scan(keyOf(tag), keyOf(tag, lastNumber), true, func(it *lsm.Iterator) (bool, error) {
+			sid = max(sid, numberAt(it.Key(), 1)+1)
+			return false, nil
+		}, func(hole) (bool, error) { return true, nil })
+	}
+	return sid + sidGap, nil
 }
+
+// sidGap is how many sids are passed over where it is not known which the last was.
+const sidGap = 1 << 12
 
 // use takes the published view into use; the caller releases it.
 func (j *Journal) use(ctx context.Context) (*view, error) {

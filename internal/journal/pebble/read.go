@@ -2,6 +2,7 @@ package pebble
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -209,40 +210,84 @@ func (r *reading) groupOfEvent(event uint64) (offset uint64, err error) {
 func (r *reading) groups(
 	from uint64, wantedBatch func(e groupEntry, offset, event uint64) bool, wanted func(*journal.Record) bool,
 ) (err error) {
-	prefix := keyOf(tagGroup)
-	it, err := r.view.iterate(prefix, after(prefix))
+	it, err := r.view.iterate(keyOf(tagGroup), keyOf(tagGroup, lastNumber))
 	if err != nil {
 		return damaged("", 0, err)
 	}
-	defer func() { err = errors.Join(err, it.Close()) }()
+	defer func() { _ = it.Close() }() // its error is dealt with
 	sessions := map[uint64]stream{}
 	due, valid := uint64(0), it.SeekLT(keyOf(tagGroup, from+1))
-	if !valid {
+	if !valid && it.Error() == nil {
 		due, valid = 1, it.First()
+	}
+	visit := func(g *storedGroup) (bool, error) {
+		offset, event := g.firstOffset, g.firstEvent
+		if due != 0 && offset != due {
+			return false, behind(g, fmt.Errorf("group at offset %d is missing", due))
+		}
+		for _, e := range g.entries {
+			if wantedBatch(e, offset, event) {
+				if more, err := r.groupBatch(sessions, e, offset, event, wanted); err != nil || !more {
+					return false, err
+				}
+			}
+			offset, event = offset+e.facts, event+e.events
+		}
+		due = offset
+		return true, nil
 	}
 	for ; valid; valid = it.Next() {
 		g, err := readGroup(it)
 		if err != nil {
 			return behindGroup(it, err)
 		}
-		offset, event := g.firstOffset, g.firstEvent
-		if due != 0 && offset != due {
-			return behind(g, fmt.Errorf("group at offset %d is missing", due))
+		if more, err := visit(g); err != nil || !more {
+			return err
 		}
-		for _, e := range g.entries {
-			if wantedBatch(e, offset, event) {
-				if more, err := r.groupBatch(sessions, e, offset, event, wanted); err != nil || !more {
-					return err
-				}
-			}
-			offset, event = offset+e.facts, event+e.events
+	}
+	if it.Error() == nil {
+		return nil
+	}
+	return r.groupsInHole(cmp.Or(due, from), visit)
+}
+
+// groupsInHole goes on from a group to the next where no iterator can stand: groups that are
+// newer than the hole can be had one by one.
+func (r *reading) groupsInHole(at uint64, visit func(*storedGroup) (bool, error)) error {
+	var cause error
+	for at <= r.view.mark.Offset {
+		value, err := r.view.get(keyOf(tagGroup, at))
+		if err == nil && value == nil {
+			err = fmt.Errorf("no group at offset %d", at)
 		}
-		due = offset
+		var g *storedGroup
+		if err == nil {
+			g, err = decodeGroup(value)
+		}
+		if cause = err; err != nil {
+			break
+		}
+		if more, err := visit(g); err != nil || !more {
+			return err
+		}
+		at, _ = g.end()
 	}
-	if err := it.Error(); err != nil {
-		return damaged("", 0, err)
+	if cause == nil {
+		return nil
 	}
-	return nil
+	resume := &journal.DamagedError{ResumeOffset: r.view.mark.Offset, ResumeEvent: r.view.mark.Event, Cause: cause}
+	h := r.view.hole(keyOf(tagGroup, at), keyOf(tagGroup, lastNumber), false)
+	it, err := r.view.iterate(h.to, keyOf(tagGroup, lastNumber))
+	if err != nil {
+		return resume
+	}
+	defer func() { _ = it.Close() }()
+	if it.First() {
+		if g, err := readGroup(it); err == nil {
+			return behind(g, cause)
+		}
+	}
+	return resume
 }
 
 // behindGroup says where to go on behind a group that cannot be read: at the

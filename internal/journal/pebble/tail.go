@@ -72,7 +72,23 @@ func loadTail(v *view, session string) (*tail, error) {
 		return t, err
 	}
 	t.head, t.hash = last.last(), last.hash()
-	return t, t.loadSpans(v, last)
+	if err = t.loadSpans(v, last); errors.Is(err, journal.ErrDamaged) {
+		t.spans, err = v.followAgain(s)
+	}
+	return t, err
+}
+
+// followAgain follows the spans of a session from its first fact on, for when its marks
+// cannot be read.
+func (v *view) followAgain(s stream) (*tracker, error) {
+	spans := newTracker(s.sid)
+	err := v.walk(s, 0, func(b *storedBatch) (bool, error) {
+		for i := range b.records {
+			spans.observe(&b.records[i], func(_, _ []byte) {}, func([]byte) {})
+		}
+		return true, nil
+	})
+	return spans, err
 }
 
 func (t *tail) loadSpans(v *view, last *storedBatch) error {
@@ -120,6 +136,12 @@ func (t *tail) end(v *view, sp span) (spanEnd, error) {
 		return spanEnd{}, nil
 	}
 	end, err := v.spanEnd(t.stream, sp)
+	if errors.Is(err, journal.ErrDamaged) {
+		var spans *tracker
+		if spans, err = v.followAgain(t.stream); err == nil {
+			end = spans.ends[sp]
+		}
+	}
 	if err == nil {
 		t.spans.ends[sp] = end
 	}

@@ -276,7 +276,7 @@ func (c *check) groups() error {
 
 // firstEvent is the event number with which the store's groups begin.
 func (c *check) firstEvent() uint64 {
-	identity, err := c.view.get(keyOf(tagStore))
+	identity, err := c.view.identity()
 	if err == nil {
 		if known, err := decodeIdentity(identity); err == nil {
 			return known.FirstEvent
