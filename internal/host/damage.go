@@ -34,6 +34,7 @@ type told struct {
 type toldRow struct {
 	session string
 	key     journal.Key
+	cause   string // of rows that nothing names, which it tells apart
 }
 
 // first reports whether a row is told of for the first time.
@@ -43,7 +44,10 @@ func (t *told) first(d journal.Damage) bool {
 	if t.rows == nil {
 		t.rows = map[toldRow]bool{}
 	}
-	row := toldRow{d.Session, d.Key}
+	row := toldRow{session: d.Session, key: d.Key}
+	if d.Session == "" && d.Key.ID == "" {
+		row.cause = d.Cause.Error()
+	}
 	first := !t.rows[row]
 	t.rows[row] = true
 	return first
@@ -121,6 +125,27 @@ func (h *Host) sessionOfInterrupt(ctx context.Context, id string) (string, error
 	return session, nil
 }
 
+// unnamed makes of damage that names a session and none of its interrupts one for each that
+// the session's facts say is open. What it cannot make any of it gives as it is.
+func (h *Host) unnamed(ctx context.Context, d journal.Damage) ([]journal.Damage, error) {
+	if d.Key.ID != "" || d.Session == "" {
+		return []journal.Damage{d}, nil
+	}
+	h.damaged(d)
+	control, err := h.replay.Open(ctx, d.Session)
+	switch {
+	case errors.Is(err, journal.ErrDamaged):
+		return []journal.Damage{d}, nil
+	case err != nil:
+		return nil, ignoreGone(err)
+	}
+	var named []journal.Damage
+	for _, open := range control.Session.OpenInterrupts() {
+		named = append(named, journal.Damage{Session: d.Session, Key: journal.InterruptKey(open.InterruptID), Cause: d.Cause})
+	}
+	return named, nil
+}
+
 // askedByFacts is an open interrupt whose row is damaged, as its session's facts tell it:
 // nil if they do not, or the caller may not decide it. known says that the caller may know
 // of it.
@@ -132,6 +157,9 @@ func (h *Host) askedByFacts(ctx context.Context, p access.Principal, d journal.D
 	}
 	if known = mayKnow(p, access.ResolveInterrupt, session, err); !known || err != nil {
 		return nil, known, nil
+	}
+	if d.Key.ID == "" {
+		return nil, true, nil // nobody can tell which
 	}
 	if _, err := h.journal.Row(ctx, d.Key); err == nil {
 		return nil, true, nil // it is whole, and listed where it belongs

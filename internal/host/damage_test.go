@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	lsm "github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/sstable"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/mahati-host/mahati/internal/access"
@@ -53,14 +55,7 @@ func onPebble(t *testing.T) engine {
 	files := vfs.NewMem()
 	return engine{
 		closes: true,
-		open: func() journal.Journal {
-			free := func() (uint64, error) { return math.MaxUint64, nil }
-			j, err := pebble.Open("/journal", pebble.Options{FS: files, MemTable: 1 << 20, Options: journal.Options{Free: free}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			return j
-		},
+		open:   func() journal.Journal { return onMem(t, files, nil) },
 		damage: func(string) {
 			db, err := lsm.Open("/journal", &lsm.Options{FS: files, FormatMajorVersion: lsm.FormatValueSeparation, Logger: quiet{}})
 			if err != nil {
@@ -90,6 +85,16 @@ func onPebble(t *testing.T) engine {
 			}
 		},
 	}
+}
+
+func onMem(t *testing.T, files *vfs.MemFS, log *slog.Logger) journal.Journal {
+	t.Helper()
+	free := func() (uint64, error) { return math.MaxUint64, nil }
+	j, err := pebble.Open("/journal", pebble.Options{FS: files, MemTable: 1 << 20, Options: journal.Options{Free: free, Logger: log}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return j
 }
 
 type quiet struct{}
@@ -449,4 +454,184 @@ func TestVerifyNamesTheDamagedSession(t *testing.T) {
 			_ = j.Close()
 		}
 	})
+}
+
+// A block of a table that cannot be read, with the rows of many sessions in it, keeps the
+// host neither from starting nor from serving the others; what it held facts say too.
+func TestUnreadableBlockCostsNoOther(t *testing.T) {
+	for _, tag := range "lxPpituq" {
+		t.Run(string(tag), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				files := vfs.NewMem()
+				h := &hurt{log: &bytes.Buffer{}, ids: map[string]string{}}
+				const sessions = 200 // so that each list fills more than a block
+				s := open(t, onMem(t, files, nil), asker{h, true}, host.Options{MaxRunning: sessions})
+				for i := range sessions {
+					id := fmt.Sprintf("s%02d", i)
+					s.create(id)
+					s.say(id, "work")
+				}
+				synctest.Wait()
+				before := &hurt{stage: s, ids: h.ids}
+				for _, asked := range before.allInbox(100) {
+					h.ids[asked.SessionID] = asked.InterruptID
+				}
+				s.leave(engine{closes: true})
+				flipBlock(t, files, byte(tag))
+
+				log := slog.New(slog.NewTextHandler(h.log, nil))
+				h.stage = open(t, onMem(t, files, log), asker{h, true}, host.Options{MaxRunning: sessions, Logger: log})
+				synctest.Wait()
+				pass(time.Minute) // the timers are looked at
+				synctest.Wait()
+				if list, lost := h.allSessions(7); len(list) != sessions || tag == 'l' && len(lost) == 0 {
+					t.Errorf("sessions: got %d, damaged %v; want %d", len(list), lost, sessions)
+				}
+				if list := h.allInbox(7); len(list) != sessions {
+					t.Errorf("inbox: got %d, want %d", len(list), sessions)
+				}
+				if told := linesWith(h.log.String(), "stored data is damaged"); len(told) == 0 {
+					t.Errorf("log says nothing of damage:\n%s", h.log)
+				}
+				decided := 0
+				for id, interrupt := range h.ids {
+					a, err := h.host.Do(t.Context(), access.Owner(), host.Request{
+						Action: access.ResolveInterrupt, Command: decide.Resolve{InterruptID: interrupt, Decision: "approve"},
+					})
+					switch {
+					case err == nil && !a.Status.Accepted():
+						t.Errorf("decide in %s: %+v", id, a)
+					case err == nil:
+						decided++
+					case !errors.Is(err, host.ErrDamaged):
+						t.Errorf("decide in %s: %v", id, err)
+					}
+				}
+				if decided != sessions {
+					t.Errorf("%d of %d could be decided", decided, sessions)
+				}
+				synctest.Wait()
+				report, err := h.journal.Verify(t.Context(), journal.VerifyOptions{Derive: index.Deriver})
+				if err != nil || report.OK() {
+					t.Errorf("verify: %v, %+v; want problems", err, report)
+				}
+				h.end()
+				if err := h.journal.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+func (h *hurt) allSessions(limit int) (ids []string, lost []host.Lost) {
+	h.t.Helper()
+	seen := map[string]bool{}
+	for cursor := ""; ; {
+		list, damaged, next, err := h.host.Sessions(h.t.Context(), access.Owner(), host.Filter{Cursor: cursor, Limit: limit})
+		if err != nil || len(list) > limit {
+			h.t.Fatalf("sessions: %d, %v", len(list), err)
+		}
+		for _, s := range list {
+			if seen[s.SessionID] {
+				h.t.Errorf("session %s came twice", s.SessionID)
+			}
+			seen[s.SessionID] = true
+			ids = append(ids, s.SessionID)
+		}
+		lost = append(lost, damaged...)
+		if cursor = next; next == "" {
+			return ids, lost
+		}
+	}
+}
+
+func (h *hurt) allInbox(limit int) (list []host.Asked) {
+	h.t.Helper()
+	for cursor := ""; ; {
+		page, _, next, err := h.host.Inbox(h.t.Context(), access.Owner(), "", cursor, limit)
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		for _, asked := range page {
+			if id, known := h.ids[asked.SessionID]; known && id != asked.InterruptID || asked.Title != "Sure?" {
+				h.t.Errorf("inbox: got %+v, want that of %s", asked, asked.SessionID)
+			}
+		}
+		list = append(list, page...)
+		if cursor = next; next == "" {
+			return list
+		}
+	}
+}
+
+// flipBlock changes a byte of the block that holds the middle one of the keys with a tag.
+func flipBlock(t *testing.T, files *vfs.MemFS, tag byte) {
+	t.Helper()
+	options := &lsm.Options{FS: files, FormatMajorVersion: lsm.FormatValueSeparation, Logger: quiet{}}
+	db, err := lsm.Open("/journal", options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	it, err := db.NewIter(&lsm.IterOptions{LowerBound: []byte{tag}, UpperBound: []byte{tag + 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var keys [][]byte
+	for valid := it.First(); valid; valid = it.Next() {
+		keys = append(keys, bytes.Clone(it.Key()))
+	}
+	if err := errors.Join(it.Close(), db.Compact(context.Background(), []byte{0}, []byte{0xff}, false), db.Close()); err != nil || len(keys) == 0 {
+		t.Fatalf("%d keys of %c, %v", len(keys), tag, err)
+	}
+	names, err := files.List("/journal")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		if path := files.PathJoin("/journal", name); strings.HasSuffix(name, ".sst") {
+			flipByte(t, files, path, blockOf(t, files, path, keys[len(keys)/2]))
+		}
+	}
+}
+
+// blockOf is a place in the block of a table that holds a key.
+func blockOf(t *testing.T, files *vfs.MemFS, path string, key []byte) int64 {
+	t.Helper()
+	file, err := files.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	readable, err := sstable.NewSimpleReadable(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	options := &lsm.Options{}
+	options.EnsureDefaults()
+	table, err := sstable.NewReader(context.Background(), readable, options.MakeReaderOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = table.Close() }()
+	end, err := table.EstimateDiskUsage(nil, key, sstable.ReadEnv{})
+	if err != nil || end == 0 {
+		t.Fatalf("key %q is not in %s: %v", key, path, err)
+	}
+	return int64(end) - 20
+}
+
+func flipByte(t *testing.T, files *vfs.MemFS, path string, at int64) {
+	t.Helper()
+	file, err := files.OpenReadWrite(path, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := make([]byte, 1)
+	_, err = file.ReadAt(b, at)
+	if b[0] ^= 0xff; err == nil {
+		_, err = file.WriteAt(b, at)
+	}
+	if err := errors.Join(err, file.Sync(), file.Close()); err != nil {
+		t.Fatal(err)
+	}
 }

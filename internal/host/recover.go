@@ -61,6 +61,8 @@ func (h *Host) recover(ctx context.Context, id string) error {
 	switch {
 	case errors.Is(err, journal.ErrConflict):
 		return nil // another owner was faster, and repairs it
+	case errors.Is(err, journal.ErrNotFound), errors.Is(err, journal.ErrDeleted):
+		return nil // it was listed for damage, and has nothing
 	case errors.Is(err, journal.ErrDamaged), errors.Is(err, ErrInternal):
 		h.opt.Logger.Error("leave a session as it is that cannot be repaired", "session", id, "error", err)
 		return nil

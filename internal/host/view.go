@@ -253,7 +253,15 @@ func (h *Host) Inbox(
 			list = append(list, *asked)
 		}
 	}
+	var named damages
 	for _, d := range damaged {
+		of, err := h.unnamed(ctx, d)
+		if err != nil {
+			return nil, nil, "", err
+		}
+		named = append(named, of...)
+	}
+	for _, d := range named {
 		asked, known, err := h.askedByFacts(ctx, p, d)
 		if err != nil {
 			return nil, nil, "", err

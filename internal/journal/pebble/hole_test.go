@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	lsm "github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/sstable"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -351,9 +352,9 @@ func TestUnreadableBlockStopsNoWriter(t *testing.T) {
 		if _, err := j.Append(context.Background(), batch); err != nil {
 			t.Fatal(err)
 		}
-		if err := j.db.Compact(context.Background(), []byte{0}, []byte{0xff}, false); err == nil {
-			t.Fatal("the damaged table was merged with others: the test damages nothing")
-		}
+	}
+	if err := j.db.Compact(context.Background(), []byte{0}, []byte{0xff}, false); err == nil {
+		t.Fatal("the damaged table was merged with others: the test damages nothing")
 	}
 	row, err := journal.Get[journal.SessionRow](context.Background(), j, journal.SessionKey(s.Session))
 	if err != nil || row.State != "2" || j.Err() != nil {
@@ -367,6 +368,41 @@ func TestUnreadableBlockStopsNoWriter(t *testing.T) {
 		if n := log.count(text); n != 1 {
 			t.Errorf("log says %d times %q, want once:\n%s", n, text, log.text.String())
 		}
+	}
+}
+
+// Pebble would try to merge a table that is damaged again and again, without a pause.
+func TestMergeOfDamageRests(t *testing.T) {
+	dir := t.TempDir()
+	j := openDir(t, dir)
+	rows := func(write func(key []byte) error) {
+		for i := range uint64(4 * blockSessions) {
+			if err := write(keyOf(tagOpenWork, i+1)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := j.db.Flush(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rows(func(key []byte) error { return j.db.Set(key, bytes.Repeat(key, 4), lsm.NoSync) })
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	flipBlocks(t, dir, keyOf(tagOpenWork, 700))
+	j = openDir(t, dir)
+	failed := func() int64 { return j.db.Metrics().Compact.FailedCount }
+	for limit := time.Now().Add(30 * time.Second); failed() == 0; {
+		rows(func(key []byte) error { return j.db.Delete(key, lsm.NoSync) })
+		if time.Now().After(limit) {
+			t.Fatal("no merge has failed: the test damages nothing")
+		}
+	}
+	for range 30 {
+		rows(func(key []byte) error { return j.db.Delete(key, lsm.NoSync) })
+	}
+	if n := failed(); n > 2 {
+		t.Errorf("%d merges have failed, want no more than 2 in half a minute", n)
 	}
 }
 

@@ -18,6 +18,7 @@ type quietLogger struct {
 	fatal atomic.Pointer[error]
 	// told has the damaged files that were told of.
 	told sync.Map
+	rest rest
 	// broke is called with the first fatal error once it is set.
 	broke atomic.Pointer[func(error) error]
 }
@@ -69,12 +70,13 @@ func (l *quietLogger) listener() *lsm.EventListener {
 }
 
 // background reports what went wrong in the background. A table that cannot be read cannot be
-// merged with others: Pebble tries again every few minutes, and merges the others.
+// merged with others, and is tried again after a rest.
 func (l *quietLogger) background(err error) {
 	if !lsm.IsCorruptionError(err) {
 		l.log.Error("pebble: background work", "error", err)
 		return
 	}
+	l.rest.begin()
 	if _, told := l.told.LoadOrStore("", true); !told {
 		l.log.Error("pebble: stored data is damaged and keeps tables from being merged: reading slows down as more is written, "+
 			"and writes wait in the end. See docs/damage.md", "error", err)

@@ -138,6 +138,7 @@ func (j *Journal) tuning() *lsm.Options {
 		Logger:                      j.log,
 		EventListener:               j.log.listener(),
 	}
+	options.Experimental.CompactionScheduler = newMergeScheduler(&j.log.rest)
 	options.TargetFileSizes[0] = 16 << 20
 	for i := range options.Levels {
 		options.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
