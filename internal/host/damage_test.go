@@ -490,9 +490,6 @@ func TestUnreadableBlockCostsNoOther(t *testing.T) {
 				if list := h.allInbox(7); len(list) != sessions {
 					t.Errorf("inbox: got %d, want %d", len(list), sessions)
 				}
-				if told := linesWith(h.log.String(), "stored data is damaged"); len(told) == 0 {
-					t.Errorf("log says nothing of damage:\n%s", h.log)
-				}
 				decided := 0
 				for id, interrupt := range h.ids {
 					a, err := h.host.Do(t.Context(), access.Owner(), host.Request{
@@ -514,6 +511,12 @@ func TestUnreadableBlockCostsNoOther(t *testing.T) {
 				report, err := h.journal.Verify(t.Context(), journal.VerifyOptions{Derive: index.Deriver})
 				if err != nil || report.OK() {
 					t.Errorf("verify: %v, %+v; want problems", err, report)
+				}
+				if told := linesWith(h.log.String(), "stored data is damaged"); len(told) == 0 {
+					t.Errorf("log says nothing of damage:\n%s", h.log)
+				}
+				if told := linesWith(h.log.String(), "session=s1"); len(told) == 0 && strings.ContainsRune("lxi", tag) {
+					t.Errorf("log names no session:\n%s", h.log)
 				}
 				h.end()
 				if err := h.journal.Close(); err != nil {

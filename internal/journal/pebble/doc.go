@@ -16,7 +16,8 @@
 //   - A stored batch carries a checksum, its own place, and the hash of the
 //     batch before it in its session. A batch that fails its checks is a
 //     journal.DamagedError of its session; others go on. So do lists behind a row
-//     that cannot be read; a key of a list leads to a row that has that key.
+//     that cannot be read, and behind a block (hole.go); a key of a list leads to a row
+//     that has that key.
 //   - Marks and rows are in the same atomic write as the facts they are about.
 //     Marks follow from the facts alone (spans.go), so verify can make them
 //     again.
