@@ -508,7 +508,7 @@ func TestUnreadableBlockCostsNoOther(t *testing.T) {
 					t.Errorf("%d of %d could be decided", decided, sessions)
 				}
 				synctest.Wait()
-				report, err := h.journal.Verify(t.Context(), journal.VerifyOptions{Derive: index.Deriver})
+				report, err := h.journal.Verify(t.Context(), journal.VerifyOptions{Derive: index.Deriver(numbers.Of)})
 				if err != nil || report.OK() {
 					t.Errorf("verify: %v, %+v; want problems", err, report)
 				}
