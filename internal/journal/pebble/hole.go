@@ -2,7 +2,6 @@ package pebble
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"sort"
 
@@ -132,7 +131,8 @@ func (v *view) readable(lower, upper []byte, backwards bool) bool {
 	} else {
 		it.First()
 	}
-	return errors.Join(it.Error(), it.Close()) == nil
+	err = it.Close() // tells of the seek too
+	return err == nil
 }
 
 // longestKey is longer than any key.

@@ -217,7 +217,7 @@ func (r *reading) groups(
 	defer func() { _ = it.Close() }() // its error is dealt with
 	sessions := map[uint64]stream{}
 	due, valid := uint64(0), it.SeekLT(keyOf(tagGroup, from+1))
-	if !valid && it.Error() == nil {
+	if err := it.Error(); !valid && err == nil {
 		due, valid = 1, it.First()
 	}
 	visit := func(g *storedGroup) (bool, error) {
@@ -245,7 +245,7 @@ func (r *reading) groups(
 			return err
 		}
 	}
-	if it.Error() == nil {
+	if err := it.Error(); err == nil {
 		return nil
 	}
 	return r.groupsInHole(cmp.Or(due, from), visit)
