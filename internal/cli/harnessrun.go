@@ -58,7 +58,7 @@ func (c harnessRunCommand) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer host.Close()
-	run, err := host.start(ctx, start)
+	run, err := begin(ctx, host, start)
 	if err != nil {
 		return err
 	}
@@ -80,6 +80,33 @@ func (c harnessRunCommand) newRun(prompt string) (newRun, error) {
 	n.CWD, err = directory(c.Cwd)
 	n.Title = short(prompt, 60)
 	return n, err
+}
+
+// begin starts the run. An interrupt does not give up a start that is on its way, since nobody
+// would know the run and cancel it; a second one does.
+func begin(ctx context.Context, host *logClient, n newRun) (startedRun, error) {
+	patient, leave := context.WithCancel(context.WithoutCancel(ctx))
+	watched := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(watched)
+		again, done := signal.NotifyContext(patient, os.Interrupt, syscall.SIGTERM)
+		defer done()
+		<-again.Done()
+		leave()
+	})
+	run, err := host.start(patient, n)
+	left := patient.Err() != nil
+	leave()
+	if !stop() {
+		<-watched
+	}
+	if left {
+		return run, &fault{
+			err: errors.New("left before the host had answered"), code: exitDetached,
+			hint: "the run may have started; the same command finds it with --input-id " + n.InputID,
+		}
+	}
+	return run, err
 }
 
 // headless follows a run for a program, or for somebody who asks nothing.
@@ -137,7 +164,7 @@ func (h *headless) cancel(ctx context.Context, r *logReader) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	fmt.Fprintf(h.Stderr, "%s\n", h.err.dim("cancels the run; Ctrl-C again leaves it"))
-	_, err := h.client.input(ctx, harness.Input{RunID: h.run, Type: harness.RunCancel, Reason: "interrupted at the terminal"})
+	_, err := h.client.tell(ctx, harness.Input{RunID: h.run, Type: harness.RunCancel, Reason: "interrupted at the terminal"})
 	var no *refusal
 	if err != nil && !(errors.As(err, &no) && no.code == "run_ended") {
 		return h.left(ctx, err)
@@ -248,17 +275,21 @@ func (h *headless) decide(ctx context.Context, e harness.Event) {
 		Actions []string `json:"actions"`
 	}
 	_ = json.Unmarshal(e.Payload, &asked)
-	what := strings.TrimSpace(oneLine(cmp.Or(asked.Prompt, asked.Kind, "an approval")))
 	if h.onApproval != "wait" {
-		_, err := h.client.input(ctx, harness.Input{
+		_, err := h.client.tell(ctx, harness.Input{
 			RunID: h.run, Type: harness.ApprovalResolve,
 			Approval: &harness.Resolution{ApprovalID: id, Decision: h.onApproval},
 		})
-		if err == nil {
+		if err == nil || ctx.Err() != nil {
 			return
 		}
 		fmt.Fprintf(h.Stderr, "%s\n", h.err.yellow("could not "+h.onApproval+": "+oneLine(err.Error())))
+		var no *refusal
+		if errors.As(err, &no) && (no.code == "approval_boundary" || no.code == "expired") {
+			return // it waits for nobody any more
+		}
 	}
+	what := strings.TrimSpace(oneLine(cmp.Or(asked.Prompt, asked.Kind, "an approval")))
 	with := "mahati resolve " + id + " " + strings.Join(asked.Actions, "|")
 	if len(asked.Actions) == 0 {
 		with = "mahati inbox, mahati resolve " + id + " DECISION"

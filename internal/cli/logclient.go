@@ -256,6 +256,22 @@ func (c *logClient) input(ctx context.Context, in harness.Input) (narad.Raw, err
 	return c.post(ctx, string(in.Type), "/runs/"+url.PathEscape(in.RunID)+"/inputs", in)
 }
 
+// tell tells a run something for as long as that may help: until the host answers, however
+// long it is away, or the context ends.
+func (c *logClient) tell(ctx context.Context, in harness.Input) (narad.Raw, error) {
+	in.InputID = rand.Text() // the same each time: it has its effect once
+	for {
+		answer, err := c.input(ctx, in)
+		var no *refusal
+		if err == nil || !errors.As(err, &no) || !no.passing() {
+			return answer, err
+		}
+		if err := sleep(ctx, pauseAfter(maxAttempts, no)); err != nil {
+			return nil, err
+		}
+	}
+}
+
 // logReader follows the log of a run over any number of connections.
 type logReader struct {
 	client *logClient
