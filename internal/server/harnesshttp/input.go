@@ -179,15 +179,11 @@ func (b *Binding) credit(w http.ResponseWriter, r *request, in harness.Input) er
 	if used {
 		return conflict(codeReused, "the input told the run something else")
 	}
-	name, ledger, err := b.subscribers.find(follower{in.RunID, r.principal().ID()}, in.CorrelationID)
+	name, left, repeated, err := b.subscribers.grant(follower{in.RunID, r.principal().ID()}, in)
 	if err != nil {
 		return err
 	}
-	repeated, err := ledger.grant(in.InputID, in.Credit)
-	if err != nil {
-		return err
-	}
-	status, left := http.StatusAccepted, ledger.credit()
+	status := http.StatusAccepted
 	if repeated {
 		status = http.StatusOK
 	}

@@ -163,6 +163,25 @@ func TestWhoseCreditItIs(t *testing.T) {
 	})
 }
 
+// R21: a grant that is told again is a duplicate, whatever streams were opened since; for
+// another stream its id is used.
+func TestAGrantThatIsToldAgain(t *testing.T) {
+	bubble(t, rigOptions{agent: talks(5)}, func(t *testing.T, r *rig) {
+		run := r.run("in", "go")
+		synctest.Wait()
+		first := r.stream(run, "subscriber=a")
+		r.want(r.tell(run, "c-1", grant(2)), 202)
+		first.waiting(t, time.Second, 2)
+		second := r.stream(run, "subscriber=b")
+		r.want(r.tell(run, "c-1", grant(2)), 200)
+		r.want(r.tell(run, "c-1", grant(2)+`,"correlation_id":"a"`), 200)
+		r.wantProblem(r.tell(run, "c-1", grant(2)+`,"correlation_id":"b"`), 409, "input_conflict")
+		r.wantProblem(r.tell(run, "c-1", grant(3)), 409, "input_conflict")
+		first.waiting(t, time.Second, 0)
+		second.waiting(t, time.Second, 0)
+	})
+}
+
 // A grant and what is kept with the run have one space of ids.
 func TestAnInputIDMeansOneThing(t *testing.T) {
 	bubble(t, rigOptions{agent: acts(waits)}, func(t *testing.T, r *rig) {

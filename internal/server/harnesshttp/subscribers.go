@@ -4,6 +4,7 @@ import (
 	"errors"
 	"sync"
 
+	"github.com/mahati-host/mahati/harness"
 	"github.com/mahati-host/mahati/internal/server"
 )
 
@@ -65,11 +66,32 @@ var (
 	errUsedForCredit = errors.New("the input granted credit")
 )
 
-// find returns the ledger of a name, or of the only stream that there is (R38).
-func (s *subscribers) find(who follower, name string) (found string, l *ledger, err error) {
+// grant adds the credit of an input to the stream of a name, or to the only one that there is
+// (R38), once. left is what that stream has then.
+func (s *subscribers) grant(who follower, in harness.Input) (name string, left uint64, repeated bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	name, l, err := s.findLocked(who, in.CorrelationID, in.InputID)
+	if err != nil {
+		return "", 0, false, err
+	}
+	repeated, err = l.grant(in.InputID, in.Credit)
+	return name, l.credit(), repeated, err
+}
+
+// findLocked looks first for a stream that the input granted credit to (R21): since it was
+// told, another one may have been opened.
+func (s *subscribers) findLocked(who follower, name, inputID string) (found string, l *ledger, err error) {
 	names := s.open[who]
+	for known, sub := range names {
+		if !sub.knows(inputID) {
+			continue
+		}
+		if name != "" && name != known {
+			return "", nil, errGrantConflict
+		}
+		return known, sub.ledger, nil
+	}
 	if name != "" {
 		sub := names[name]
 		if sub == nil {
