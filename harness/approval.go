@@ -89,6 +89,9 @@ func (p *projection) decided(f *narad.InterruptResolved) error {
 	}
 	for _, m := range f.Members {
 		payload.Members = append(payload.Members, memberOutput{m.RequestID, m.Decision})
+		if m.ToolName != "" {
+			p.mentions = append(p.mentions, m.ToolName)
+		}
 	}
 	return p.says(Private, facts.ToolName(&f.Event), payload)
 }

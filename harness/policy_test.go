@@ -149,3 +149,20 @@ func TestPolicies(t *testing.T) {
 		}
 	}
 }
+
+// What came of a pack is no more open than what was asked.
+func TestClassOfAPacksDecision(t *testing.T) {
+	run := harness.Run{ID: "r", Mapping: harness.Mapping, Policy: harness.Policy{Rules: []harness.Rule{
+		{Tool: "vault_*", Class: harness.Secret}, {Tool: "read_*", Class: harness.Public},
+	}}}
+	for tool, want := range map[string]harness.Sensitivity{"vault_get": harness.Secret, "read_file": harness.Private, "": harness.Private} {
+		fact := &narad.InterruptResolved{InterruptID: "i", Decision: "deny", Members: []narad.MemberDecision{
+			{RequestID: "1", ToolName: "read_file", Decision: "approve"}, {RequestID: "2", ToolName: tool, Decision: "deny"},
+		}}
+		fact.EventID, fact.SessionID, fact.RootRunID, fact.RunID = "1.aaaaaaaa", "s", "r", "r"
+		events, err := run.Project(fact, 1, 1, nil)
+		if err != nil || events[0].Sensitivity != want {
+			t.Errorf("a member of %q: got %+v %v, want %s", tool, events, err, want)
+		}
+	}
+}
