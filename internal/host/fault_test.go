@@ -456,3 +456,39 @@ func TestClockJumps(t *testing.T) {
 		}
 	})
 }
+
+// unwritable is a journal whose stream of the host is damaged.
+type unwritable struct {
+	journal.Journal
+	on atomic.Bool
+}
+
+func (u *unwritable) Append(ctx context.Context, b journal.Batch) (journal.Receipt, error) {
+	if u.on.Load() && b.Session == journal.HostStream {
+		return journal.Receipt{}, &journal.DamagedError{Session: b.Session, Cause: errors.New("a block")}
+	}
+	return u.Journal.Append(ctx, b)
+}
+
+// DESIGN §4: a record of a process that cannot be removed keeps no host from starting. The
+// process is ended, and looked for at each start.
+func TestRecordThatCannotBeForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := &unwritable{Journal: memory(t, journal.Options{})}
+		s := open(t, j, owner{acts{run: waits}, agent.Process{PID: 7, StartTime: 8, BootID: "b"}}, host.Options{})
+		s.create("s1")
+		s.say("s1", "work")
+		synctest.Wait()
+		s.close()
+		j.on.Store(true)
+		ended := 0
+		for start := range 2 {
+			s = open(t, j, acts{run: speaks}, host.Options{EndLeft: func(context.Context, agent.Process) error { ended++; return nil }})
+			if a := s.say("s1", "go on"); a.Status != decide.Accepted || ended != start+1 {
+				t.Errorf("start %d: got %+v, and %d processes ended", start, a, ended)
+			}
+			synctest.Wait()
+			s.close()
+		}
+	})
+}

@@ -95,7 +95,10 @@ func (h *Host) endLeft(ctx context.Context) error {
 				return fmt.Errorf("end process %d: %w", p.PID, err)
 			}
 		}
-		if err := h.carry(ctx, journal.Remove{Key: journal.AgentKey(id)}); err != nil {
+		switch err := h.carry(ctx, journal.Remove{Key: journal.AgentKey(id)}); {
+		case errors.Is(err, journal.ErrDamaged): // the record stays: its process is looked for again
+			h.damaged(journal.Damage{Session: journal.HostStream, Key: journal.AgentKey(id), Cause: err})
+		case err != nil:
 			return fmt.Errorf("forget process: %w", err)
 		}
 	}
