@@ -125,8 +125,9 @@ func (b *Binding) await(w http.ResponseWriter, r *request, l *runLog, after uint
 		return nil, false, err
 	}
 	defer f.Close()
-	late := time.NewTimer(wait)
+	late, beat := time.NewTimer(wait), time.NewTicker(b.opt.Heartbeat)
 	defer late.Stop()
+	defer beat.Stop()
 	for {
 		records, err := f.Poll(held.Context())
 		switch {
@@ -142,6 +143,10 @@ func (b *Binding) await(w http.ResponseWriter, r *request, l *runLog, after uint
 		case <-f.Wake():
 		case <-late.C:
 			return nil, false, held.Alive()
+		case <-beat.C: // its token may have ended
+			if err := held.Alive(); err != nil {
+				return nil, false, err
+			}
 		case <-held.Context().Done():
 			return nil, false, ended(held)
 		}

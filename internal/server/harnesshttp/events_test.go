@@ -337,7 +337,11 @@ func TestLongPollThatIsCutShort(t *testing.T) {
 		if _, err := r.tokens.Revoke(guest.tokenID, time.Now()); err != nil {
 			t.Fatal(err)
 		}
+		revoked := time.Now()
 		r.wantProblem(<-answered, 401, "unauthenticated")
+		if held := time.Since(revoked); held > 10*time.Second {
+			t.Errorf("a token that had ended was held for %v, which is more than two heartbeats", held)
+		}
 
 		waiting := make(chan page, 1)
 		go func() { waiting <- r.read(run, here, "wait=60") }()
