@@ -103,11 +103,18 @@ func begin(ctx context.Context, host *logClient, n newRun) (startedRun, error) {
 	if left {
 		return run, &fault{
 			err: errors.New("left before the host had answered"), code: exitDetached,
-			hint: "the run may have started; the same command finds it with --input-id " + n.InputID,
+			hint: "the run may have started; " + n.again(),
 		}
+	}
+	var no *refusal
+	if errors.As(err, &no) && no.code == codeUnreachable {
+		return run, &fault{err: err, code: exitFailed, hint: hintUnreachable + "; if the run has started, " + n.again()}
 	}
 	return run, err
 }
+
+// again says how to find the run of a start whose answer did not come (field case 45).
+func (n newRun) again() string { return "the same command finds it with --input-id " + n.InputID }
 
 // headless follows a run for a program, or for somebody who asks nothing.
 type headless struct {

@@ -115,6 +115,17 @@ func TestAnInterruptedStartIsFinished(t *testing.T) {
 	}
 }
 
+// Field case 45: who starts a run and gets no answer is told how to find the run instead of
+// starting another.
+func TestAStartWithoutAnAnswer(t *testing.T) {
+	h, _ := headlessOn(func(*http.Request, narad.Raw) (int, string, error) { return 0, "", io.ErrUnexpectedEOF }, "wait")
+	_, err := begin(t.Context(), h.client, newRun{InputID: "in", Text: "go"})
+	var f *fault
+	if !errors.As(err, &f) || !strings.Contains(f.hint, "--input-id in") {
+		t.Errorf("got %v, want a hint with the input id", err)
+	}
+}
+
 // What is printed decides: it names what is offered, and nothing is said to wait that does not.
 func TestWhatAnApprovalThatWaitsIsDecidedWith(t *testing.T) {
 	for _, c := range []struct {
