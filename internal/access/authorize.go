@@ -44,6 +44,8 @@ const (
 	WatchWorkspace Action = "workspace.watch"
 	AttachExecutor Action = "executor.attach" // AuthorizeExecutor asks for the id as well
 
+	PublishExtension Action = "extension.publish" // in a session, or on the host as a whole
+
 	ReadHostEvents Action = "host.events"
 	ReadMetrics    Action = "host.metrics"
 	ManageHost     Action = "host.manage"
@@ -56,6 +58,7 @@ const (
 	inWorkspace reach = iota // in the workspace of the thing acted on
 	somewhere                // in any; the answer is filtered to where it holds
 	wholeHost                // in all of them
+	placeOrHost              // in the workspace, and where there is none in all of them
 )
 
 // rules is the policy: the role an action takes, and where it must hold. The
@@ -90,6 +93,8 @@ var rules = map[Action]struct {
 
 	WatchWorkspace: {Observe, inWorkspace},
 	AttachExecutor: {Execute, somewhere},
+
+	PublishExtension: {Drive, placeOrHost},
 
 	ReadHostEvents: {Observe, wholeHost},
 	ReadMetrics:    {Observe, wholeHost},
@@ -126,6 +131,8 @@ func allows(p Principal, role Role, where reach, workspace string) bool {
 	switch {
 	case where == wholeHost:
 		return p.May(role, "")
+	case where == placeOrHost:
+		return p.May(role, workspace)
 	case where == somewhere && workspace == "":
 		return p.MaySomewhere(role)
 	}

@@ -41,6 +41,7 @@ var policy = map[Action][]Role{
 	ResolveInterrupt: {Decide},
 	WatchWorkspace:   {Observe},
 	AttachExecutor:   {Execute},
+	PublishExtension: {Drive},
 	ReadHostEvents:   {Observe},
 	ReadMetrics:      {Observe},
 	ManageHost:       {},

@@ -69,11 +69,18 @@ const (
 	RefusedApproval Refusal = "approval"
 	// RefusedScope: an approval declared another scope.
 	RefusedScope Refusal = "scope"
+	// RefusedArchived: an archived session takes no new work.
+	RefusedArchived Refusal = "archived"
 	// RefusedNotOffered: an approval offers nothing that the word stands for.
 	RefusedNotOffered Refusal = "not_offered"
 )
 
 func refuse(s Status, detail string) Answer { return Answer{Status: s, Detail: detail} }
+
+// refuseArchived refuses new work of a session that was put away.
+func refuseArchived() Answer {
+	return Answer{Status: Conflict, Detail: "the session is archived", Err: RefusedArchived}
+}
 
 // refuseRecord refuses an agent's record.
 func refuseRecord(r Refusal, detail string) Answer {

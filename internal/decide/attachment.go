@@ -19,7 +19,7 @@ func (a AddAttachment) propose(d *draft) Answer {
 	case !d.desk.Exists():
 		return refuse(NotFound, "no such session")
 	case d.desk.Archived:
-		return refuse(Conflict, "the session is archived")
+		return refuseArchived()
 	}
 	unread := a.Material
 	unread.Digest = ""
@@ -48,7 +48,7 @@ func (f FailAttachment) propose(d *draft) Answer {
 	case !d.desk.Exists():
 		return refuse(NotFound, "no such session")
 	case d.desk.Archived:
-		return refuse(Conflict, "the session is archived")
+		return refuseArchived()
 	}
 	failed := attachment(narad.TypeAttachmentFailed, f.AttachmentID, f.Material)
 	failed.Code, failed.Message = f.Code, f.Message

@@ -7,6 +7,7 @@ import (
 
 	"github.com/mahati-host/mahati/facts"
 	"github.com/mahati-host/mahati/internal/decide"
+	"github.com/mahati-host/mahati/narad"
 )
 
 // hashOf is the hash of a client's command, in hexadecimal.
@@ -51,6 +52,7 @@ func TestContentHashesAreForEver(t *testing.T) {
 		{decide.SubmitMessage{RunID: "r", Text: "more", Sensitivity: "secret"}, "490e4396fa29ddb63f23eb8845ee8e47c8f323c48fd08a6713fb97ff4918b6bc"},
 		{decide.CancelRun{RunID: "r", Reason: "why"}, "1a8cfd958be5c104abecee8e6193a48ce4a4656bc8c34c39d01327b497cb27a6"},
 		{decide.ResolveApproval{RunID: "r", ApprovalID: "i", Decision: "approve", Scope: "edit x"}, "479b317ae1c500d2c1f7b48ea719046ae450aeeb7c90550bcb9869ec593c4d29"},
+		{decide.Publish{Extension: "lab/review", Name: "progress", Payload: narad.Raw(`{"left":3}`)}, "6d63c7105c92874ad66481cba42f19767ddb716f6443b838b2e4d54fbb13f11b"},
 	} {
 		if got := hashOf(t, tt.command); got != tt.want {
 			t.Errorf("%#v\ngot  %s\nwant %s", tt.command, got, tt.want)
@@ -69,6 +71,7 @@ func TestContentHashTellsCommandsApart(t *testing.T) {
 		decide.StartRootRun{}, decide.SubmitMessage{}, decide.CancelRun{}, decide.ResolveApproval{},
 		decide.SubmitMessage{RunID: "r", Text: "x"}, decide.StartRootRun{Text: "x"}, decide.CancelRun{RunID: "r", Reason: "x"},
 		decide.Message{MessageID: "ab", Content: "c"}, decide.Message{MessageID: "a", Content: "bc"},
+		decide.Publish{}, decide.Publish{Extension: "a/b", Name: "c"},
 		decide.Message{MessageID: "abc"}, decide.Message{Content: "abc"}, decide.Message{Content: "\x00"},
 		decide.Redact{DisplayReplacement: text("")}, decide.Redact{DisplayReplacement: text("x")},
 		decide.Resolve{Members: []string{"a", "b"}}, decide.Resolve{Members: []string{"ab"}},
@@ -103,7 +106,7 @@ func TestContentHashHoldsEveryField(t *testing.T) {
 	hostsOwn := map[string]bool{"RequiredProfiles": true, "Mappings": true}
 	for _, c := range []decide.Command{
 		decide.Create{}, decide.Message{}, decide.Stop{}, decide.Withdraw{}, decide.Redact{}, decide.Resolve{},
-		decide.StartRootRun{}, decide.SubmitMessage{}, decide.CancelRun{}, decide.ResolveApproval{},
+		decide.StartRootRun{}, decide.SubmitMessage{}, decide.CancelRun{}, decide.ResolveApproval{}, decide.Publish{},
 	} {
 		none := hashOf(t, c)
 		whole := reflect.New(reflect.TypeOf(c)).Elem()

@@ -63,7 +63,7 @@ func (m Message) check(d *draft) (Answer, bool) {
 	case !d.desk.Exists():
 		return refuse(NotFound, "no such session"), false
 	case d.desk.Archived:
-		return refuse(Conflict, "the session is archived"), false
+		return refuseArchived(), false
 	case m.Content == "":
 		return refuse(Rejected, "content is empty"), false
 	case !m.Fits():

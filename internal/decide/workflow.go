@@ -26,7 +26,7 @@ func (w StartWorkflow) propose(d *draft) Answer {
 	case !d.desk.Exists():
 		return refuse(NotFound, "no such session")
 	case d.desk.Archived:
-		return refuse(Conflict, "the session is archived")
+		return refuseArchived()
 	case d.executing():
 		return Answer{
 			Status: Conflict, Detail: "a run or a workflow is active",

@@ -635,7 +635,7 @@ func TestDamagedLease(t *testing.T) {
 		lost, whole := b.attach(p, "lost"), b.attach(p, "whole")
 		b.attach(p, "odd")
 		b.Close()
-		_, err := b.store.Append(t.Context(), journal.Batch{Session: journal.HostStream, Changes: []journal.Change{
+		_, err := b.store.Append(t.Context(), journal.Batch{Session: journal.RowStream, Changes: []journal.Change{
 			journal.Put{Row: journal.LeaseRow{Executor: "odd", Value: []byte("no lease")}},
 		}})
 		if err != nil {

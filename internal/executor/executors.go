@@ -367,7 +367,7 @@ func (x *Executors) attached(id string, l lease) *narad.ClientAttached {
 // carry changes rows that belong to no session.
 func (x *Executors) carry(ctx context.Context, c journal.Change) error {
 	_, err := x.store.Append(ctx, journal.Batch{
-		Session: journal.HostStream, Time: x.opt.Now().UTC(), Changes: []journal.Change{c}, Closing: true,
+		Session: journal.RowStream, Time: x.opt.Now().UTC(), Changes: []journal.Change{c}, Closing: true,
 	})
 	return err
 }

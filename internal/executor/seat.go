@@ -113,7 +113,7 @@ func (s *seat) forget(l lease) {
 		return
 	}
 	_, _ = s.all.store.Append(context.Background(), journal.Batch{
-		Session: journal.HostStream, Time: s.all.opt.Now().UTC(), Closing: true,
+		Session: journal.RowStream, Time: s.all.opt.Now().UTC(), Closing: true,
 		Changes:    []journal.Change{journal.Remove{Key: journal.LeaseKey(s.id)}},
 		Conditions: []journal.Condition{journal.IfEqual{Row: l.row(s.id)}},
 	})

@@ -17,7 +17,8 @@ import (
 type Request struct {
 	// Action is what the caller must be allowed to do: the one that the command takes.
 	Action access.Action
-	// Session names the session; a decision may leave it out, its interrupt tells.
+	// Session names the session; a decision may leave it out, its interrupt tells. What an
+	// extension publishes without one belongs to the host.
 	Session string
 	Command decide.Command
 	// CommandID makes the command idempotent (R21); empty for a command that is not.
@@ -83,6 +84,8 @@ func actionOf(c decide.Command) access.Action {
 		return access.UploadAttachment
 	case decide.Redact:
 		return access.RedactMessage
+	case decide.Publish:
+		return access.PublishExtension
 	case decide.Resolve, decide.ResolveApproval:
 		return access.ResolveInterrupt
 	}
@@ -113,6 +116,10 @@ func (h *Host) authorize(ctx context.Context, p access.Principal, r *Request) (s
 			return "", fmt.Errorf("find interrupt: %w", err)
 		}
 		r.Session = session
+	}
+	if _, publish := r.Command.(decide.Publish); publish && r.Session == "" {
+		r.Session = journal.HostStream
+		return "", access.Authorize(p, r.Action, "")
 	}
 	return h.workspace(ctx, p, r.Action, r.Session)
 }
@@ -150,7 +157,7 @@ func (h *Host) workspaceOf(ctx context.Context, id string) (string, error) {
 
 // sessionRow finds a session: ErrNotFound, or ErrGone for one that was deleted.
 func (h *Host) sessionRow(ctx context.Context, id string) (journal.SessionRow, error) {
-	if id == "" || id == journal.HostStream {
+	if id == "" || id == journal.HostStream || id == journal.RowStream {
 		return journal.SessionRow{}, journal.ErrNotFound
 	}
 	row, err := journal.Get[journal.SessionRow](ctx, h.journal, journal.SessionKey(id))

@@ -457,14 +457,14 @@ func TestClockJumps(t *testing.T) {
 	})
 }
 
-// unwritable is a journal whose stream of the host is damaged.
+// unwritable is a journal whose stream for rows of no session is damaged.
 type unwritable struct {
 	journal.Journal
 	on atomic.Bool
 }
 
 func (u *unwritable) Append(ctx context.Context, b journal.Batch) (journal.Receipt, error) {
-	if u.on.Load() && b.Session == journal.HostStream {
+	if u.on.Load() && b.Session == journal.RowStream {
 		return journal.Receipt{}, &journal.DamagedError{Session: b.Session, Cause: errors.New("a block")}
 	}
 	return u.Journal.Append(ctx, b)

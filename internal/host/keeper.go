@@ -243,7 +243,7 @@ func processOf(id string) (agent.Process, bool) {
 // from any goroutine.
 func (h *Host) carry(ctx context.Context, change journal.Change) error {
 	_, err := h.journal.Append(ctx, journal.Batch{
-		Session: journal.HostStream, Changes: []journal.Change{change}, Time: h.opt.Now().UTC(), Closing: true,
+		Session: journal.RowStream, Changes: []journal.Change{change}, Time: h.opt.Now().UTC(), Closing: true,
 	})
 	if err != nil {
 		return fmt.Errorf("record process: %w", err)

@@ -97,7 +97,7 @@ func (h *Host) endLeft(ctx context.Context) error {
 		}
 		switch err := h.carry(ctx, journal.Remove{Key: journal.AgentKey(id)}); {
 		case errors.Is(err, journal.ErrDamaged): // the record stays: its process is looked for again
-			h.damaged(journal.Damage{Session: journal.HostStream, Key: journal.AgentKey(id), Cause: err})
+			h.damaged(journal.Damage{Session: journal.RowStream, Key: journal.AgentKey(id), Cause: err})
 		case err != nil:
 			return fmt.Errorf("forget process: %w", err)
 		}

@@ -10,6 +10,10 @@ import (
 // session. No chosen session id can be equal to it.
 const HostStream = "~host"
 
+// RowStream is the session name of batches that only change rows of no session. Nobody
+// owns it and it never has a fact, so that such batches may come from anywhere.
+const RowStream = "~rows"
+
 // Fact is one fact as its owner encoded and numbered it.
 type Fact struct {
 	// EventID is "<session sequence>.<suffix>" (R3), so that an id is found
