@@ -19,6 +19,18 @@ const (
 	Mapping1  Mapping = 1
 )
 
+// MappingOf returns the version that applies to a fact of a session that has recorded one,
+// or nothing yet: its first fact tells. The host's own stream has the newest.
+func MappingOf(fact narad.Authority, recorded int) Mapping {
+	if fact.Envelope().SessionID == hostSession {
+		return Mapping1
+	}
+	if created, ok := facts.Read[facts.Created](fact, facts.SessionCreated); ok {
+		return Mapping(created.Mappings.Narya)
+	}
+	return Mapping(recorded)
+}
+
 // Project returns the events that a fact causes, in the order in which they get their
 // numbers (R41). They have none yet.
 func (m Mapping) Project(fact narad.Authority) []Event {
@@ -77,7 +89,7 @@ func (p *projection) of(fact narad.Authority) {
 		p.runEnded(TurnFinished{StopReason: StopInterrupted}, LaneCancelled)
 	case *narad.MessageUserRecorded:
 		if !facts.WasQueued(p.event) { // its entry was told as it began to wait
-			p.entry(MessageEntryID(f.MessageID), EntryUserMessage, f.RunID)
+			p.entry(MessageEntryID(p.event.SessionID, f.MessageID), EntryUserMessage, f.RunID)
 		}
 	case *narad.MessageTextDelta:
 		p.delta(f.Delta, "")
@@ -235,7 +247,7 @@ func (p *projection) delta(text string, channel Channel) {
 }
 
 func (p *projection) messageCompleted(f *narad.MessageTextCompleted) {
-	id := MessageEntryID(f.MessageID)
+	id := MessageEntryID(p.event.SessionID, f.MessageID)
 	p.entry(id, EntryAssistantMessage, f.RunID)
 	if f.RunID != "" {
 		p.tellIn(&MessageEnd{TurnID: p.turn(), EntryID: id})

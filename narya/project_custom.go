@@ -24,9 +24,13 @@ func (p *projection) custom(f *narad.Custom) {
 	case facts.SessionModel:
 		each(f, p.model)
 	case facts.InputQueued:
-		each(f, func(q facts.Queued) { p.entry(MessageEntryID(q.MessageID), EntryUserMessage, q.RunID) })
+		each(f, func(q facts.Queued) {
+			p.entry(MessageEntryID(p.event.SessionID, q.MessageID), EntryUserMessage, q.RunID)
+		})
 	case facts.InputWithdrawn:
-		each(f, func(w facts.Withdrawn) { p.tell(&QueuedInputWithdrawn{EntryID: MessageEntryID(w.MessageID)}) })
+		each(f, func(w facts.Withdrawn) {
+			p.tell(&QueuedInputWithdrawn{EntryID: MessageEntryID(p.event.SessionID, w.MessageID)})
+		})
 	case facts.TaskList:
 		each(f, p.tasks)
 	case facts.Intercom:
@@ -125,7 +129,7 @@ func (p *projection) intercom(f facts.Told) {
 	if f.AskID != "" {
 		told.AskID = UUID(KindAsk, f.AskID)
 	}
-	p.entry(MessageEntryID(f.MessageID), EntryIntercom, p.event.RunID)
+	p.entry(MessageEntryID(p.event.SessionID, f.MessageID), EntryIntercom, p.event.RunID)
 	p.tell(told)
 }
 

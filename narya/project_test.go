@@ -55,7 +55,7 @@ var names = func() *strings.Replacer {
 	list := []string{
 		UUID(KindSession, "s"), "s", UUID(KindSession, "p"), "p", MainLaneID("s"), "main", UUID(KindWorkflow, "w"), "w", UUID(KindAsk, "q"), "q",
 		UUID(KindInterrupt, "i"), "i", MemberPermissionID("i", "a"), "i/a", MemberPermissionID("i", "b"), "i/b",
-		MessageEntryID("m"), "message:m", CallEntryID("c"), "call:c", ResultEntryID("c"), "result:c",
+		MessageEntryID("s", "m"), "message:m", CallEntryID("c"), "call:c", ResultEntryID("c"), "result:c",
 	}
 	for _, run := range []string{"r", "n"} {
 		list = append(list, UUID(KindRun, run), run, LaneID(run), "lane:"+run)

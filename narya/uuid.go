@@ -43,7 +43,11 @@ func MainLaneID(sessionID string) string { return v5(namespace, "lane:main:"+ses
 
 // MessageEntryID, CallEntryID and ResultEntryID return the transcript entries of a
 // message, of a tool call and of its result.
-func MessageEntryID(messageID string) string { return v5(namespace, "entry:message:"+messageID) }
+//
+// A message's id is unique in its session alone.
+func MessageEntryID(sessionID, messageID string) string {
+	return v5(namespace, "entry:message:"+sessionID+"/"+messageID)
+}
 
 // CallEntryID returns the entry of a tool call.
 func CallEntryID(toolCallID string) string { return v5(namespace, "entry:call:"+toolCallID) }

@@ -32,7 +32,7 @@ func TestUUIDs(t *testing.T) {
 		{UUID(KindAsk, "q1"), "6bad65ea-f3c9-5bfa-85b8-bbbe4ea6f218"},
 		{LaneID("r1"), "94439874-9af4-5a64-b333-0937a85d81b7"},
 		{MainLaneID("s1"), "ff9d312f-1862-557e-a61f-1f843ccb743f"},
-		{MessageEntryID("m1"), "0f411ee7-59d9-55b1-8036-066c512d636e"},
+		{MessageEntryID("s1", "m1"), "96b847e7-cfa2-5ae1-aee6-941e9c1f78c3"},
 		{CallEntryID("c1"), "f5b8b6db-a14b-5083-9ea5-97c8f4096a32"},
 		{ResultEntryID("c1"), "22e63a80-0515-59c7-a01c-4c0c8acb2dc1"},
 		{MemberPermissionID("i1", "a"), "ad7f352c-5696-56ed-ba11-a8720e0a6395"},

@@ -12,6 +12,7 @@ import (
 
 	wire "github.com/coder/acp-go-sdk"
 
+	"github.com/mahati-host/mahati/facts"
 	"github.com/mahati-host/mahati/harness"
 	"github.com/mahati-host/mahati/internal/agent"
 	"github.com/mahati-host/mahati/internal/agent/acp"
@@ -22,6 +23,7 @@ import (
 	"github.com/mahati-host/mahati/internal/executor"
 	"github.com/mahati-host/mahati/internal/host"
 	"github.com/mahati-host/mahati/internal/numbers"
+	"github.com/mahati-host/mahati/narya"
 )
 
 // agents is the configured agents, and the scripts that are always there.
@@ -136,6 +138,7 @@ func hostOptions(cfg config.Config, log *slog.Logger, blobs *blob.Store) host.Op
 		Blobs: blobs, MaxAttachment: cfg.Storage.MaxAttachment, MaxArtifact: cfg.Storage.MaxArtifact,
 		EndLeft: process.KillGroup, Roots: cfg.Workspaces.Roots,
 		Numbers: numbers.Of, LogMapping: harness.Mapping, LogPolicy: logPolicy(cfg).Encode(),
+		Mappings: facts.Mappings{Narya: int(narya.Mapping1)},
 		Executors: executor.Options{
 			Lease: cfg.Executors.Lease, Heartbeat: cfg.Executors.Heartbeat, TokenLife: cfg.Executors.TokenLife,
 		},

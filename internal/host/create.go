@@ -20,6 +20,10 @@ func (h *Host) checkCreate(ctx context.Context, id string, c *decide.Create) (re
 	if id == "" || strings.Contains(id, "~") { // R8: names of the host's own streams
 		return "a session cannot have that id", nil
 	}
+	if alike, err := h.shownAlike(ctx, id); err != nil || alike {
+		return "the id was given to another session", err
+	}
+	c.Payload.Mappings = h.opt.Mappings
 	if c.Payload.Agent == "" {
 		c.Payload.Agent = h.agents.Default()
 	}

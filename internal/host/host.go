@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/mahati-host/mahati/facts"
 	"github.com/mahati-host/mahati/internal/agent"
 	"github.com/mahati-host/mahati/internal/blob"
 	"github.com/mahati-host/mahati/internal/decide"
@@ -77,6 +78,8 @@ type Options struct {
 	// without Numbers; LogPolicy how their records are classified, nil for no rules (R35).
 	LogMapping int
 	LogPolicy  narad.Raw
+	// Mappings are the versions that new sessions record (R1), 0 without Numbers.
+	Mappings facts.Mappings
 	// Roots are the directories below which a session may work. Nil means any, an empty list
 	// none.
 	Roots []string
@@ -96,7 +99,7 @@ func (o Options) withDefaults() Options {
 		o.Assign = func(string, string) string { return "" }
 	}
 	if o.Numbers == nil {
-		o.LogMapping = 0
+		o.LogMapping, o.Mappings = 0, facts.Mappings{}
 		o.Numbers = func(*session.State, *desk.State, narad.Authority) Numbers { return Numbers{} }
 	}
 	o.MaxRunning = orDefault(o.MaxRunning, 8)

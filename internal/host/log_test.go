@@ -9,6 +9,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/mahati-host/mahati/facts"
 	"github.com/mahati-host/mahati/harness"
 	"github.com/mahati-host/mahati/internal/access"
 	"github.com/mahati-host/mahati/internal/agent"
@@ -19,9 +20,9 @@ import (
 	"github.com/mahati-host/mahati/narad"
 )
 
-// logging are the options of a host that keeps headless logs.
+// logging are the options of a host that keeps headless logs and speaks Narya.
 func logging() host.Options {
-	return host.Options{Numbers: numbers.Of, LogMapping: harness.Mapping}
+	return host.Options{Numbers: numbers.Of, LogMapping: harness.Mapping, Mappings: facts.Mappings{Narya: 1}}
 }
 
 func (s *stage) signer() *harness.Signer {

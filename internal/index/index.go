@@ -28,8 +28,10 @@ type Session struct {
 	ClientKind       string   `json:"clientKind,omitzero"`
 	ClientExecutorID string   `json:"clientExecutorId,omitzero"`
 	RequiredProfiles []string `json:"requiredProfiles,omitempty"`
-	CreatedAt        string   `json:"createdAt"`
-	UpdatedAt        string   `json:"updatedAt"`
+	// Narya is the version of Narya's mapping: a session of 0 is none of that contract (R1).
+	Narya     int    `json:"narya,omitzero"`
+	CreatedAt string `json:"createdAt"`
+	UpdatedAt string `json:"updatedAt"`
 }
 
 // Interrupt is the value of an interrupt's row: what the inbox shows while it is open,
@@ -84,6 +86,7 @@ func TimerID(interruptID string) string { return "expire:" + interruptID }
 // places.
 func Changes(before *session.State, d *desk.State, fact narad.Authority) []journal.Change {
 	c := &changes{before: before, desk: d, fact: fact, e: fact.Envelope()}
+	c.aliases()
 	switch f := fact.(type) {
 	case *narad.Custom:
 		c.custom(f)
@@ -195,7 +198,7 @@ func sessionRow(id, state string, d *desk.State, updatedAt string) journal.Sessi
 		Value: value(Session{
 			Cwd: created.Cwd, Title: created.Title, Agent: created.Agent, ClientKind: created.ClientKind,
 			ClientExecutorID: created.ClientExecutorID, RequiredProfiles: created.RequiredProfiles,
-			CreatedAt: d.CreatedAt, UpdatedAt: updatedAt,
+			Narya: created.Mappings.Narya, CreatedAt: d.CreatedAt, UpdatedAt: updatedAt,
 		}),
 	}
 }
