@@ -40,6 +40,16 @@ type Created struct {
 	RequiredProfiles []string `json:"requiredProfiles"`
 	Mappings         Mappings `json:"mappings"`
 	ParentSessionID  string   `json:"parentSessionId,omitzero"`
+	// Branch says where the session left its parent.
+	Branch *Branched `json:"branch,omitzero"`
+	// Provider and Model are those on which the first run works, Variant and Style its
+	// preset and its style; all may be empty.
+	Provider string `json:"provider,omitzero"`
+	Model    string `json:"model,omitzero"`
+	Variant  string `json:"variant,omitzero"`
+	Style    string `json:"style,omitzero"`
+	// Posture is "" where nobody said anything (R18).
+	Posture string `json:"posture,omitzero"`
 }
 
 // Mappings are the versions of the projections that apply to a session (R1). Version

@@ -29,7 +29,15 @@ type Modelled struct {
 	Model       string `json:"model"`
 	WasProvider string `json:"wasProvider,omitzero"`
 	WasModel    string `json:"wasModel,omitzero"`
+	// Variant is the preset of the new model: one of another model means nothing to it.
+	Variant string `json:"variant,omitzero"`
+	// Reason is "substituted" where the host chose, since the agent no longer offers what
+	// was chosen; empty where somebody did.
+	Reason string `json:"reason,omitzero"`
 }
+
+// Substituted is the reason of a model that the host chose in the place of another.
+const Substituted = "substituted"
 
 // Tasked is the payload of TaskList: the agent's list of tasks, whole.
 type Tasked struct {

@@ -50,7 +50,48 @@ type Kind interface {
 	Steers() bool
 }
 
-// Session is what an agent may know of its session.
+// Offers is implemented by kinds that know on which models their agents can run.
+type Offers interface {
+	// Models lists them, the one first that a session gets which names none. known is false
+	// where that cannot be told yet. It may be called from any goroutine.
+	Models() (list []Model, known bool)
+}
+
+// Model is one on which an agent can run.
+type Model struct {
+	Provider string
+	// ID is what the provider calls it.
+	ID string
+	// Variants are the presets of options that it can run under; none: it has no such
+	// choice.
+	Variants []string
+}
+
+// ErrNoModel says that an agent cannot run on the model that was chosen.
+var ErrNoModel = errors.New("no usable model")
+
+// CodeNoModel is the code of a run that failed because of that.
+const CodeNoModel = "no_usable_model"
+
+// Chosen is what somebody has chosen for the runs of a session. Each may be empty: the
+// agent's own.
+type Chosen struct {
+	Provider string
+	Model    string
+	Variant  string
+	// Style is what the agent is to be told of how to answer.
+	Style string
+}
+
+// Said is one message of a conversation that came before.
+type Said struct {
+	// Role is user or assistant.
+	Role    string
+	Content string
+}
+
+// Session is what an agent may know of its session. One that moves to another directory
+// gets another agent with its next run.
 type Session struct {
 	ID  string
 	Cwd string
@@ -112,7 +153,11 @@ type Info struct {
 	Cwd       string
 	// Executor is bound to the run (R34), "" for none.
 	Executor string
+	Chosen   Chosen
 	Prompt   Message
+	// Before is the conversation that the session goes on from and its agent does not know,
+	// the newest part of it, the oldest first.
+	Before []Said
 	// Past holds the facts of the run's tree, the oldest first, when the run goes on
 	// after a restart; it is empty for a new run.
 	Past []narad.Authority

@@ -73,6 +73,16 @@ const (
 	RefusedArchived Refusal = "archived"
 	// RefusedNotOffered: an approval offers nothing that the word stands for.
 	RefusedNotOffered Refusal = "not_offered"
+	// RefusedBusy: something is active in the session, or waits.
+	RefusedBusy Refusal = "busy"
+	// What a session cannot be set up with, as the host knows: a directory, an agent, a
+	// model, a preset of one, a style. RefusedNoModel: the agent offers no model at all.
+	RefusedDirectory Refusal = "directory"
+	RefusedAgent     Refusal = "agent"
+	RefusedModel     Refusal = "model"
+	RefusedNoModel   Refusal = "no_model"
+	RefusedVariant   Refusal = "variant"
+	RefusedStyle     Refusal = "style"
 )
 
 func refuse(s Status, detail string) Answer { return Answer{Status: s, Detail: detail} }

@@ -250,8 +250,29 @@ func recount(list []narad.Authority) *desk.State {
 		if len(d.Queue) == 0 {
 			d.Parked = false
 		}
+		recountChange(d, f)
 	}
 	return d
+}
+
+// recountChange follows when the session last changed as a whole, and whether anybody saw it.
+func recountChange(d *desk.State, f narad.Authority) {
+	e := f.Envelope()
+	c, custom := f.(*narad.Custom)
+	switch {
+	case custom && c.Name == facts.SessionViewed:
+		d.ViewedAt, d.Seen = e.Timestamp, true
+	case custom && e.RunID == "" && e.WorkflowID == "" && c.Name != facts.AgentRemembered && c.Name != facts.QueueReleased:
+		d.UpdatedAt, d.Seen = e.Timestamp, false
+	}
+	switch f.(type) {
+	case *narad.RunStarted, *narad.RunFinished, *narad.RunError, *narad.RunCancelled:
+		if e.RunID == e.RootRunID {
+			d.UpdatedAt, d.Seen = e.Timestamp, false
+		}
+	case *narad.WorkflowStarted, *narad.WorkflowEnded:
+		d.UpdatedAt, d.Seen = e.Timestamp, false
+	}
 }
 
 func recountArtifact(d *desk.State, f *narad.Artifact) {
@@ -264,15 +285,43 @@ func recountArtifact(d *desk.State, f *narad.Artifact) {
 	}
 }
 
+func recountSetup(d *desk.State, f *narad.Custom) {
+	if p, ok := facts.Read[facts.Titled](f, facts.SessionTitled); ok {
+		d.Title = p.Title
+	}
+	if p, ok := facts.Read[facts.Moved](f, facts.SessionMoved); ok {
+		d.Cwd = p.Cwd
+	}
+	if p, ok := facts.Read[facts.Modelled](f, facts.SessionModel); ok {
+		d.Provider, d.Model, d.Variant = p.Provider, p.Model, p.Variant
+	}
+	if p, ok := facts.Read[facts.Varied](f, facts.SessionVariant); ok {
+		d.Variant = p.Variant
+	}
+	if p, ok := facts.Read[facts.Styled](f, facts.SessionStyle); ok {
+		d.Style = p.Style
+	}
+	if p, ok := facts.Read[facts.Warmed](f, facts.SessionWarming); ok {
+		d.Warming = &p
+	}
+}
+
 func recountCustom(d *desk.State, f *narad.Custom) {
 	if p, ok := facts.Read[facts.Created](f, facts.SessionCreated); ok {
-		d.Created, d.CreatedAt = p, f.Timestamp
+		d.Created, d.CreatedAt, d.Posture = p, f.Timestamp, p.Posture
+		d.Setup = desk.Setup{
+			Cwd: p.Cwd, Title: p.Title, Provider: p.Provider, Model: p.Model, Variant: p.Variant, Style: p.Style,
+		}
 	}
+	recountSetup(d, f)
 	if p, ok := facts.Read[facts.Postured](f, facts.Posture); ok {
 		d.Posture = p.Posture
 	}
 	if p, ok := facts.Read[facts.Queued](f, facts.InputQueued); ok {
-		w := desk.Waiting{Queued: p, CommandID: facts.Caused(&f.Event), InputID: facts.InputID(&f.Event)}
+		w := desk.Waiting{
+			Queued: p, Sequence: f.SessionSequence, EnqueuedAt: f.Timestamp,
+			CommandID: facts.Caused(&f.Event), InputID: facts.InputID(&f.Event),
+		}
 		d.Queue, d.Parked = append(d.Queue, w), false
 	}
 	if p, ok := facts.Read[facts.Withdrawn](f, facts.InputWithdrawn); ok {

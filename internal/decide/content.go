@@ -74,6 +74,11 @@ func (c Create) tell(to *content) {
 	to.text("agent", p.Agent)
 	to.text("clientExecutorId", p.ClientExecutorID)
 	to.text("parentSessionId", p.ParentSessionID)
+	to.text("provider", p.Provider)
+	to.text("model", p.Model)
+	to.text("variant", p.Variant)
+	to.text("style", p.Style)
+	to.text("posture", p.Posture)
 }
 
 func (Archive) word() string  { return "archive-session" }

@@ -68,6 +68,8 @@ func TestContentHashTellsCommandsApart(t *testing.T) {
 	for _, c := range []decide.Command{
 		decide.Create{}, decide.Archive{}, decide.Restore{}, decide.Message{}, decide.Stop{}, decide.Release{},
 		decide.Withdraw{}, decide.Redact{}, decide.Resolve{},
+		decide.Retitle{}, decide.Move{}, decide.ChooseModel{}, decide.ChooseVariant{}, decide.ChooseStyle{},
+		decide.SetPosture{}, decide.SetWarming{}, decide.MarkViewed{}, decide.Branch{},
 		decide.StartRootRun{}, decide.SubmitMessage{}, decide.CancelRun{}, decide.ResolveApproval{},
 		decide.SubmitMessage{RunID: "r", Text: "x"}, decide.StartRootRun{Text: "x"}, decide.CancelRun{RunID: "r", Reason: "x"},
 		decide.Message{MessageID: "ab", Content: "c"}, decide.Message{MessageID: "a", Content: "bc"},
@@ -103,10 +105,12 @@ func TestContentHashTellsCommandsApart(t *testing.T) {
 
 // A field that a command gets later must be part of its hash: no two contents are one.
 func TestContentHashHoldsEveryField(t *testing.T) {
-	hostsOwn := map[string]bool{"RequiredProfiles": true, "Mappings": true}
+	hostsOwn := map[string]bool{"RequiredProfiles": true, "Mappings": true, "Branch": true, "Session": true}
 	for _, c := range []decide.Command{
 		decide.Create{}, decide.Message{}, decide.Stop{}, decide.Withdraw{}, decide.Redact{}, decide.Resolve{},
 		decide.StartRootRun{}, decide.SubmitMessage{}, decide.CancelRun{}, decide.ResolveApproval{}, decide.Publish{},
+		decide.Retitle{}, decide.Move{}, decide.ChooseModel{}, decide.ChooseVariant{}, decide.ChooseStyle{},
+		decide.SetPosture{}, decide.SetWarming{}, decide.Branch{},
 	} {
 		none := hashOf(t, c)
 		whole := reflect.New(reflect.TypeOf(c)).Elem()
@@ -136,6 +140,10 @@ func fill(t *testing.T, v reflect.Value) {
 		v.SetString("x")
 	case reflect.Int, reflect.Int64:
 		v.SetInt(1)
+	case reflect.Float64:
+		v.SetFloat(1)
+	case reflect.Bool:
+		v.SetBool(true)
 	case reflect.Slice:
 		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
 	case reflect.Pointer:

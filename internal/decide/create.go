@@ -29,7 +29,7 @@ func (Archive) propose(d *draft) Answer {
 	case d.desk.Archived:
 		return Answer{Status: AlreadyApplied}
 	case d.busy():
-		return refuse(Conflict, "a run is active or a message is waiting")
+		return Answer{Status: Conflict, Detail: "a run is active or a message is waiting", Err: RefusedBusy}
 	}
 	d.add(facts.Session(facts.SessionArchived, facts.Archived{}))
 	return Answer{Status: Accepted}

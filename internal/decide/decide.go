@@ -40,6 +40,9 @@ type Env struct {
 	AwaitExecutor   bool
 	// Executor is bound to the runs of a session that names none (R34).
 	Executor string
+	// Models are those that the session's agent offers, the first of them in the place of
+	// one that it does not; none where it tells of none.
+	Models []Model
 	// Log is what root runs record of their headless log (R35).
 	Log Log
 	// Run tells the state of a run that is no longer open, and Interrupt how an

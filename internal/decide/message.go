@@ -156,6 +156,7 @@ func (d *draft) withdraw(q desk.Waiting) Answer {
 // waited says that the message stood in the queue, carried that the session was running
 // until the fact before.
 func (d *draft) start(q facts.Queued, waited, carried bool) {
+	d.settleModel()
 	run := &narad.RunStarted{ClientExecutorID: orElse(d.desk.Created.ClientExecutorID, d.env.Executor)}
 	run.RootRunID, run.RunID = q.RunID, q.RunID
 	d.markStart(run)

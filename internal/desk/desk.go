@@ -21,6 +21,13 @@ type State struct {
 	Parked bool
 	// Posture is attended until somebody says otherwise (R18).
 	Posture string
+	// Setup is how the session is set up now.
+	Setup
+	// UpdatedAt is when the session last changed as a whole, ViewedAt when somebody last
+	// saw it; Seen says that nothing has changed since then.
+	UpdatedAt string
+	ViewedAt  string
+	Seen      bool
 	// Ref is how the agent finds its session again.
 	Ref string
 	// Votes holds the decisions of single members, by interrupt and request id (R12).
@@ -42,6 +49,17 @@ type State struct {
 	Log Log
 }
 
+// Setup is what of a session can be changed for its next run.
+type Setup struct {
+	Cwd      string
+	Title    string
+	Provider string
+	Model    string
+	Variant  string
+	Style    string
+	Warming  *facts.Warmed
+}
+
 // Log is the mapping version that a root run recorded (R1), 0 for a run without a log.
 type Log struct {
 	RootRunID string
@@ -61,8 +79,11 @@ const maxMade = 256
 // brought it: the facts of its run name these, whoever moves the queue (R1).
 type Waiting struct {
 	facts.Queued
-	CommandID string
-	InputID   string
+	// Sequence is that of the fact that made it wait, EnqueuedAt its time.
+	Sequence   int64
+	EnqueuedAt string
+	CommandID  string
+	InputID    string
 }
 
 // Detached reports whether nobody is there to ask (R18).
@@ -82,6 +103,9 @@ func (s *State) Queued(runID string) (Waiting, bool) {
 
 // Apply adds a fact.
 func (s *State) Apply(rec narad.Authority) {
+	if changesWhole(rec) {
+		s.UpdatedAt, s.Seen = rec.Envelope().Timestamp, false
+	}
 	switch r := rec.(type) {
 	case *narad.Custom:
 		s.custom(r)
@@ -102,6 +126,26 @@ func (s *State) Apply(rec narad.Authority) {
 	case *narad.Artifact:
 		s.artifact(r)
 	}
+}
+
+// changesWhole reports whether a fact changes the session as a whole: its setup, what is
+// executed at its top level, or what waits.
+func changesWhole(rec narad.Authority) bool {
+	switch r := rec.(type) {
+	case *narad.RunStarted, *narad.RunFinished, *narad.RunError, *narad.RunCancelled:
+		return rec.Envelope().RunID == rec.Envelope().RootRunID
+	case *narad.WorkflowStarted, *narad.WorkflowEnded:
+		return true
+	case *narad.Custom:
+		return slices.Contains(wholeSession, r.Name)
+	}
+	return false
+}
+
+var wholeSession = []string{
+	facts.SessionCreated, facts.SessionArchived, facts.SessionRestored, facts.InputQueued, facts.InputWithdrawn,
+	facts.SessionMoved, facts.SessionTitled, facts.SessionModel, facts.SessionVariant, facts.SessionStyle,
+	facts.SessionWarming, facts.Posture,
 }
 
 // artifact follows the artifacts of open runs.
@@ -168,7 +212,11 @@ func (s *State) custom(c *narad.Custom) {
 	switch c.Name {
 	case facts.SessionCreated:
 		s.Created, _ = facts.Read[facts.Created](c, c.Name)
-		s.CreatedAt = c.Timestamp
+		s.CreatedAt, s.Posture = c.Timestamp, s.Created.Posture
+		s.Setup = Setup{
+			Cwd: s.Created.Cwd, Title: s.Created.Title, Provider: s.Created.Provider, Model: s.Created.Model,
+			Variant: s.Created.Variant, Style: s.Created.Style,
+		}
 	case facts.SessionArchived:
 		s.Archived = true
 	case facts.SessionRestored:
@@ -178,7 +226,7 @@ func (s *State) custom(c *narad.Custom) {
 		s.Posture = p.Posture
 	case facts.InputQueued:
 		q, _ := facts.Read[facts.Queued](c, c.Name)
-		s.Queue = append(s.Queue, Waiting{q, facts.Caused(&c.Event), facts.InputID(&c.Event)})
+		s.Queue = append(s.Queue, Waiting{q, c.SessionSequence, c.Timestamp, facts.Caused(&c.Event), facts.InputID(&c.Event)})
 		s.Parked = false // a new message moves what a stop has parked (R16)
 	case facts.InputWithdrawn:
 		w, _ := facts.Read[facts.Withdrawn](c, c.Name)
@@ -190,6 +238,10 @@ func (s *State) custom(c *narad.Custom) {
 		s.Ref = r.Ref
 	case facts.Decision:
 		s.voted(c)
+	case facts.SessionViewed:
+		s.ViewedAt, s.Seen = c.Timestamp, true
+	default:
+		s.setUp(c)
 	}
 }
 
@@ -224,7 +276,7 @@ func inner[V any](m *map[string]map[string]V, key string) map[string]V {
 
 // version changes when the meaning of an encoded desk does: one of another version is
 // made again from its facts.
-const version = 4
+const version = 5
 
 type encoded struct {
 	Version int

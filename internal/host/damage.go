@@ -66,10 +66,6 @@ func (h *Host) sessionByFacts(ctx context.Context, id string) (journal.SessionRo
 	if id == "" {
 		return journal.SessionRow{}, journal.ErrDamaged
 	}
-	head, err := h.journal.Head(ctx, id)
-	if err != nil {
-		return journal.SessionRow{}, fmt.Errorf("find head: %w", err)
-	}
 	control, err := h.replay.Open(ctx, id)
 	if err != nil {
 		return journal.SessionRow{}, err
@@ -77,7 +73,7 @@ func (h *Host) sessionByFacts(ctx context.Context, id string) (journal.SessionRo
 	if !control.Desk.Exists() {
 		return journal.SessionRow{}, journal.ErrNotFound
 	}
-	return index.CurrentSession(id, control.Session, control.Desk, narad.Timestamp(head.Time)), nil
+	return index.CurrentSession(id, control.Session, control.Desk), nil
 }
 
 // openWork is what is active in a session.

@@ -66,8 +66,11 @@ func (h *Host) Do(ctx context.Context, p access.Principal, r Request) (decide.An
 // commands that are not a client's.
 func actionOf(c decide.Command) access.Action {
 	switch c.(type) {
-	case decide.Create:
+	case decide.Create, decide.Branch:
 		return access.CreateSession
+	case decide.Retitle, decide.Move, decide.ChooseModel, decide.ChooseVariant, decide.ChooseStyle, decide.SetPosture,
+		decide.SetWarming, decide.MarkViewed:
+		return access.UpdateSession
 	case decide.Archive:
 		return access.ArchiveSession
 	case decide.Restore:

@@ -9,14 +9,13 @@ import (
 
 // What stands in a row that cannot be read, its session's facts tell as well.
 
-// CurrentSession is the catalogue row of a session in a state. When the row last changed
-// the state does not tell: updatedAt stands for it.
-func CurrentSession(id string, s *session.State, d *desk.State, updatedAt string) journal.SessionRow {
+// CurrentSession is the catalogue row of a session in a state.
+func CurrentSession(id string, s *session.State, d *desk.State) journal.SessionRow {
 	state := atRest(d)
 	if s.ActiveRootRunID() != "" || s.ActiveWorkflowID() != "" {
 		state = Running
 	}
-	return sessionRow(id, state, d, updatedAt)
+	return sessionRow(id, state, d)
 }
 
 // CurrentOpen is the value of the open-work row of a session in a state.

@@ -32,6 +32,15 @@ type Session struct {
 	Narya     int    `json:"narya,omitzero"`
 	CreatedAt string `json:"createdAt"`
 	UpdatedAt string `json:"updatedAt"`
+
+	Provider        string        `json:"provider,omitzero"`
+	Model           string        `json:"model,omitzero"`
+	Variant         string        `json:"variant,omitzero"`
+	Style           string        `json:"style,omitzero"`
+	Posture         string        `json:"posture,omitzero"`
+	Warming         *facts.Warmed `json:"warming,omitzero"`
+	ViewedAt        string        `json:"viewedAt,omitzero"`
+	ParentSessionID string        `json:"parentSessionId,omitzero"`
 }
 
 // Interrupt is the value of an interrupt's row: what the inbox shows while it is open,
@@ -142,6 +151,9 @@ func (c *changes) custom(f *narad.Custom) {
 	switch f.Name {
 	case facts.SessionCreated, facts.SessionArchived, facts.SessionRestored:
 		c.catalogue(c.rest())
+	case facts.SessionTitled, facts.SessionMoved, facts.SessionModel, facts.SessionVariant, facts.SessionStyle,
+		facts.SessionWarming, facts.Posture, facts.SessionViewed:
+		c.catalogue(c.state())
 	case facts.InputQueued:
 		if q, _ := facts.Read[facts.Queued](f, f.Name); facts.Harness(&f.Event) > 0 {
 			c.put(journal.RunRow{ID: q.RunID, Session: f.SessionID, Root: q.RunID, First: uint64(f.SessionSequence), State: Queued})
@@ -157,18 +169,25 @@ func (c *changes) custom(f *narad.Custom) {
 	}
 }
 
-// queue shows a change of the queue. While something is active it changes no row: that
-// is shown.
+// queue shows a change of the queue. What is active is shown as such.
 func (c *changes) queue() {
 	if c.before.ActiveRootRunID() == "" && c.before.ActiveWorkflowID() == "" {
 		c.openWork("", "")
-		c.catalogue(c.rest())
 	}
+	c.catalogue(c.state())
 }
 
 func (c *changes) recorded(messageID string) {
 	key := Recorded(c.e.SessionID, messageID)
 	c.put(journal.AliasRow{Space: key.Space, Alias: key.ID, Session: c.e.SessionID, ID: messageID})
+}
+
+// state is the session's state after a fact that does not change it.
+func (c *changes) state() string {
+	if c.before.ActiveRootRunID() != "" || c.before.ActiveWorkflowID() != "" {
+		return Running
+	}
+	return c.rest()
 }
 
 // rest is the session's state while no run is active.
@@ -188,17 +207,19 @@ func atRest(d *desk.State) string {
 
 // catalogue writes the session's row.
 func (c *changes) catalogue(state string) {
-	c.put(sessionRow(c.e.SessionID, state, c.after(), c.e.Timestamp))
+	c.put(sessionRow(c.e.SessionID, state, c.after()))
 }
 
-func sessionRow(id, state string, d *desk.State, updatedAt string) journal.SessionRow {
+func sessionRow(id, state string, d *desk.State) journal.SessionRow {
 	created := d.Created
 	return journal.SessionRow{
 		Session: id, Workspace: created.WorkspaceID, State: state,
 		Value: value(Session{
-			Cwd: created.Cwd, Title: created.Title, Agent: created.Agent, ClientKind: created.ClientKind,
+			Cwd: d.Cwd, Title: d.Title, Agent: created.Agent, ClientKind: created.ClientKind,
 			ClientExecutorID: created.ClientExecutorID, RequiredProfiles: created.RequiredProfiles,
-			Narya: created.Mappings.Narya, CreatedAt: d.CreatedAt, UpdatedAt: updatedAt,
+			Narya: created.Mappings.Narya, CreatedAt: d.CreatedAt, UpdatedAt: d.UpdatedAt,
+			Provider: d.Provider, Model: d.Model, Variant: d.Variant, Style: d.Style, Posture: d.Posture,
+			Warming: d.Warming, ViewedAt: d.ViewedAt, ParentSessionID: created.ParentSessionID,
 		}),
 	}
 }

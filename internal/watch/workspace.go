@@ -87,7 +87,8 @@ func lifecycle(fact narad.Authority) narad.Type {
 			return narad.TypeSessionCreated
 		case facts.SessionArchived:
 			return narad.TypeSessionArchived
-		case facts.SessionRestored, facts.Posture:
+		case facts.SessionRestored, facts.Posture, facts.SessionTitled, facts.SessionMoved, facts.SessionModel,
+			facts.SessionVariant, facts.SessionStyle, facts.SessionWarming:
 			return narad.TypeSessionUpdated
 		}
 	}
