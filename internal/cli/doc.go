@@ -24,5 +24,5 @@
 //
 // # What it is not
 //
-// It decides nothing: a client command speaks to the host over HTTP, on one machine too.
+// It decides nothing: a client command speaks to the host over HTTP, on the socket of its home too.
 package cli

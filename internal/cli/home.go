@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -32,38 +33,55 @@ func (h homeFlag) dir(a *app) (string, error) {
 type hostFlags struct {
 	homeFlag
 	URL       string `name:"url" placeholder:"URL" help:"Address of the host. Otherwise MAHATI_URL, or the host that runs on the home."`
-	TokenFile string `placeholder:"FILE" help:"File that holds the access token. Otherwise MAHATI_TOKEN, or the token of the home."`
+	TokenFile string `placeholder:"FILE" help:"File that holds the access token. Otherwise MAHATI_TOKEN, or the token of the home, which its own socket does without."`
 }
 
 // connect returns a client of the host.
 func (h hostFlags) connect(a *app) (*client.Client, error) {
-	home, err := h.dir(a)
+	address, token, err := h.find(a)
 	if err != nil {
 		return nil, err
 	}
-	url, err := h.address(a, home)
-	if err != nil {
-		return nil, err
-	}
-	token, err := h.token(a, home)
-	if err != nil {
-		return nil, err
-	}
-	c, err := client.New(url, client.Options{
+	c, err := client.New(address, client.Options{
 		Token: token, UserAgent: "mahati/" + a.version(),
 		Backoff: client.Exponential(50*time.Millisecond, time.Second, func() float64 { return 1 }),
 	})
 	if err != nil {
-		return nil, fmt.Errorf("use address %s: %w", oneLine(url), err)
+		return nil, fmt.Errorf("use address %s: %w", oneLine(address), err)
 	}
 	return c, nil
 }
 
+// find returns where the host is, and the token to show there: none on a socket, unless one
+// was given.
+func (h hostFlags) find(a *app) (address string, token client.Token, err error) {
+	home, err := h.dir(a)
+	if err != nil {
+		return "", "", err
+	}
+	if address, err = h.address(a, home); err != nil {
+		return "", "", err
+	}
+	if token, err = h.given(a); token != "" || err != nil || strings.HasPrefix(address, socketScheme) {
+		return address, token, err
+	}
+	secret, err := access.ReadFirst(home)
+	if err != nil {
+		return "", "", &fault{err: err, code: exitFailed, hint: "give a token with --token-file or MAHATI_TOKEN"}
+	}
+	return address, client.Token(secret.Reveal()), nil
+}
+
+const socketScheme = "unix:"
+
 func (h hostFlags) address(a *app, home string) (string, error) {
-	for _, url := range []string{h.URL, a.Getenv("MAHATI_URL")} {
-		if url != "" {
-			return url, nil
+	for _, address := range []string{h.URL, a.Getenv("MAHATI_URL")} {
+		if address != "" {
+			return address, nil
 		}
+	}
+	if path, err := daemon.SocketPath(home); err == nil && isSocket(path) {
+		return (&url.URL{Scheme: "unix", Path: path}).String(), nil
 	}
 	text, err := os.ReadFile(filepath.Join(home, daemon.AddressFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -79,20 +97,23 @@ func (h hostFlags) address(a *app, home string) (string, error) {
 	return strings.TrimSpace(string(text)), nil
 }
 
-func (h hostFlags) token(a *app, home string) (client.Token, error) {
-	if h.TokenFile != "" {
-		text, err := os.ReadFile(h.TokenFile)
-		if err != nil {
-			return "", fmt.Errorf("read the token: %w", err)
-		}
-		return client.Token(strings.TrimSpace(string(text))), nil
+func isSocket(path string) bool {
+	info, err := os.Lstat(path)
+	return err == nil && info.Mode().Type() == fs.ModeSocket
+}
+
+// given is the token that the caller names, "" for none.
+func (h hostFlags) given(a *app) (client.Token, error) {
+	if h.TokenFile == "" {
+		return client.Token(a.Getenv("MAHATI_TOKEN")), nil
 	}
-	if text := a.Getenv("MAHATI_TOKEN"); text != "" {
-		return client.Token(text), nil
-	}
-	secret, err := access.ReadFirst(home)
+	text, err := os.ReadFile(h.TokenFile)
 	if err != nil {
-		return "", &fault{err: err, code: exitFailed, hint: "give a token with --token-file or MAHATI_TOKEN"}
+		return "", fmt.Errorf("read the token: %w", err)
 	}
-	return client.Token(secret.Reveal()), nil
+	token := client.Token(strings.TrimSpace(string(text)))
+	if token == "" {
+		return "", fmt.Errorf("read the token: %s is empty", h.TokenFile)
+	}
+	return token, nil
 }

@@ -33,15 +33,7 @@ type logClient struct {
 
 // connectLog returns a client of the host's headless binding.
 func (h hostFlags) connectLog(a *app) (*logClient, error) {
-	home, err := h.dir(a)
-	if err != nil {
-		return nil, err
-	}
-	address, err := h.address(a, home)
-	if err != nil {
-		return nil, err
-	}
-	token, err := h.token(a, home)
+	address, token, err := h.find(a)
 	if err != nil {
 		return nil, err
 	}

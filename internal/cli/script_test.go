@@ -211,7 +211,7 @@ func TestSecretsStayHidden(t *testing.T) {
 	}
 	var told strings.Builder
 	for _, args := range [][]string{
-		{"run", "hello"}, {"ls", "--json"}, {"ls", "--url", "http://127.0.0.1:1"}, {"token", "list", "--json"}, {"inbox"},
+		{"run", "hello"}, {"ls", "--json"}, {"ls", "--token-file", filepath.Join("home", "token")}, {"ls", "--url", "http://127.0.0.1:1"}, {"token", "list", "--json"}, {"inbox"},
 		{"stop", "nowhere"}, {"config", "check"}, {"token", "revoke", "phone"},
 	} {
 		text, _ := mahati(args...).CombinedOutput()

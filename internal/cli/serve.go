@@ -39,6 +39,7 @@ Example: mahati serve --acp 'npx opencode-ai acp'`
 // readyLine is what a host prints once it serves.
 type readyLine struct {
 	URL     string `json:"url"`
+	Socket  string `json:"socket"`
 	Home    string `json:"home"`
 	Epoch   string `json:"epoch"`
 	PID     int    `json:"pid"`
@@ -83,7 +84,7 @@ func (c serveCommand) serve(ctx context.Context, a *app, d *daemon.Daemon) error
 }
 
 func (c serveCommand) ready(a *app, d *daemon.Daemon) error {
-	line := readyLine{URL: d.URL(), Home: d.Home(), Epoch: d.Epoch(), PID: os.Getpid(), Version: a.version()}
+	line := readyLine{URL: d.URL(), Socket: d.Socket(), Home: d.Home(), Epoch: d.Epoch(), PID: os.Getpid(), Version: a.version()}
 	if c.JSON {
 		return a.printJSON(line)
 	}
@@ -164,6 +165,10 @@ func startFault(err error, cfg config.Config) error {
 		}
 	case errors.Is(err, daemon.ErrBroken):
 		return &fault{err: err, code: exitBroken}
+	case errors.Is(err, daemon.ErrSocketPath):
+		return &fault{err: err, code: exitFailed, hint: "give the home a shorter path, or name it by a short symbolic link: --home LINK"}
+	case errors.Is(err, daemon.ErrSocketTaken):
+		return &fault{err: err, code: exitFailed, hint: "move it away, or use another --home"}
 	case errors.Is(err, syscall.EADDRINUSE):
 		return &fault{err: err, code: exitFailed, hint: "use another address: --listen 127.0.0.1:0 takes any that is free"}
 	}

@@ -42,7 +42,7 @@ type Options struct {
 	Version string
 	// Logger gets what the parts tell; nothing is logged when nil.
 	Logger *slog.Logger
-	// Listener is used instead of the configured address.
+	// Listener is used instead of the configured address and of the socket of the home.
 	Listener net.Listener
 	// Store changes how the store is opened: a disk that is full, or one that fails.
 	Store func(*journal.Options)
@@ -55,6 +55,7 @@ type Daemon struct {
 	cfg      config.Config
 	log      *slog.Logger
 	url      string
+	socket   string
 	parts    closers
 	metrics  *metrics.Metrics
 	journal  *pebble.Journal
@@ -192,6 +193,9 @@ func (d *Daemon) listen(o Options, tokens *access.Store) error {
 		Version: o.Version, Heartbeat: d.cfg.Streams.Heartbeat, MaxLag: uint64(d.cfg.Streams.MaxLag),
 		Page: d.cfg.History.Page,
 		ActorName: func(id string) (string, bool) {
+			if owner := access.Owner(); id == owner.ID() {
+				return owner.Name(), true
+			}
 			t, err := tokens.Lookup(id)
 			return t.Name, err == nil
 		},
@@ -212,19 +216,39 @@ func (d *Daemon) listen(o Options, tokens *access.Store) error {
 		return fmt.Errorf("make server: %w", err)
 	}
 	d.metrics.Watch(metrics.Sources{Journal: d.journal, Feed: d.feed, Host: d.host, Server: edge})
+	if err := d.serve(o, edge); err != nil {
+		return err
+	}
+	return d.writeAddress()
+}
+
+// serve opens the listeners, and answers what comes from them until stopServing.
+func (d *Daemon) serve(o Options, edge *server.Server) error {
 	listener, scheme, err := d.listener(o)
 	if err != nil {
 		return err
 	}
+	if o.Listener == nil {
+		owner, err := listenSocket(d.cfg.Home)
+		if err != nil {
+			return errors.Join(err, listener.Close())
+		}
+		d.socket = owner.path
+		d.serveUntilShutdown(edge.ServeOwner, owner)
+	}
+	d.serveUntilShutdown(edge.Serve, listener)
 	d.server = edge
 	d.url = scheme + "://" + listener.Addr().String()
 	d.parts = append(d.parts, d.stopServing)
+	return nil
+}
+
+func (d *Daemon) serveUntilShutdown(serve func(net.Listener) error, listener net.Listener) {
 	d.serving.Go(func() {
-		if err := edge.Serve(listener); err != nil {
+		if err := serve(listener); err != nil {
 			d.fail(fmt.Errorf("serve: %w", err))
 		}
 	})
-	return d.writeAddress()
 }
 
 // notReady says why the host should get no new work.
@@ -279,6 +303,9 @@ func (d *Daemon) fail(err error) {
 
 // URL returns where the host is, without the path of a binding.
 func (d *Daemon) URL() string { return d.url }
+
+// Socket returns the path of the owner's socket, "" where Options.Listener took its place.
+func (d *Daemon) Socket() string { return d.socket }
 
 // Home returns the home.
 func (d *Daemon) Home() string { return d.cfg.Home }

@@ -11,7 +11,9 @@
 // # Invariants
 //
 // One daemon a home, decided by an operating system lock before any data is touched.
-// Nothing listens beyond loopback without TLS or a proxy that ends it.
+// Nothing listens beyond loopback without TLS or a proxy that ends it. The socket of the
+// home is reached by its owner alone from its first appearance on; what is no socket of a
+// dead host is left alone, and at the end only the daemon's own file is removed.
 //
 // # Concurrency
 //
