@@ -60,6 +60,43 @@ func (c *contract) schemas() map[string]any {
 	return c.doc["components"].(map[string]any)["schemas"].(map[string]any)
 }
 
+// TestOpenAPIFragments: no part of the document takes the place of what another one has.
+func TestOpenAPIFragments(t *testing.T) {
+	seen := map[string]string{}
+	note := func(kind, name, section string) {
+		if other := seen[kind+" "+name]; other != "" {
+			t.Errorf("%s %s is in %s and in %s", kind, name, other, section)
+		}
+		seen[kind+" "+name] = section
+	}
+	for _, section := range sections {
+		text, err := fragments.ReadFile("openapi/" + section + ".json")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var one struct {
+			Paths      map[string]map[string]any
+			Components map[string]map[string]any
+		}
+		if err := json.Unmarshal(text, &one); err != nil {
+			t.Fatal(err)
+		}
+		for path, operations := range one.Paths {
+			for method := range operations {
+				note(path, method, section)
+			}
+		}
+		for kind, members := range one.Components {
+			for name := range members {
+				note(kind, name, section)
+			}
+		}
+	}
+	if len(seen) < 90 {
+		t.Errorf("only %d parts were found", len(seen))
+	}
+}
+
 // TestOpenAPIDocument: the document is one of OpenAPI 3.1 and knows exactly our types.
 func TestOpenAPIDocument(t *testing.T) {
 	doc, err := openapi3.NewLoader().LoadFromData(OpenAPI())

@@ -61,6 +61,12 @@ func MemberPermissionID(interruptID, requestID string) string {
 	return v5(namespace, "member:"+interruptID+":"+requestID)
 }
 
+// ParseUUID returns a UUID in its canonical form, which is lower case; false for any other
+// text.
+func ParseUUID(text string) (uuid string, ok bool) {
+	return strings.ToLower(text), isUUID(text)
+}
+
 // v5 makes a UUID of a name (RFC 9562 §5.5).
 func v5(space [16]byte, name string) string {
 	sum := sha1.Sum(append(space[:], name...))

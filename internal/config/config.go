@@ -32,6 +32,7 @@ type Config struct {
 	Executors    Executors
 	Policy       []Rule
 	Harness      Harness
+	Narya        Narya
 	Queue        Queue
 	Sessions     Sessions
 	History      History
@@ -79,6 +80,14 @@ const (
 	Wait = "wait"
 	Fail = "fail"
 )
+
+// Narya is about the Narya host API.
+type Narya struct {
+	// TCP serves it on the listener too, with a token, and not on the socket alone.
+	TCP bool
+	// Retention is how long events can be resumed after.
+	Retention time.Duration
+}
 
 // Queue bounds the messages that wait in a session.
 type Queue struct{ Max int }

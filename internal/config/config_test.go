@@ -54,6 +54,7 @@ func defaults() config.Config {
 		Executors: config.Executors{
 			Lease: time.Minute, Heartbeat: 15 * time.Second, TokenLife: 5 * time.Minute, Absent: config.Wait,
 		},
+		Narya:    config.Narya{Retention: 7 * 24 * time.Hour},
 		Queue:    config.Queue{Max: 100},
 		Sessions: config.Sessions{Mailbox: 64},
 		History:  config.History{Page: 1000},
@@ -125,6 +126,10 @@ heartbeat = "10s"
 token_life = "1h"
 absent = "fail"
 
+[narya]
+tcp = true
+retention = "24h"
+
 [queue]
 max = 7
 [sessions]
@@ -192,6 +197,7 @@ class = "secret"
 		Executors: config.Executors{
 			Lease: 30 * time.Second, Heartbeat: 10 * time.Second, TokenLife: time.Hour, Absent: config.Fail,
 		},
+		Narya: config.Narya{TCP: true, Retention: 24 * time.Hour},
 		Queue: config.Queue{Max: 7}, Sessions: config.Sessions{Mailbox: 8}, History: config.History{Page: 9},
 		Streams: config.Streams{WriteTimeout: 20 * time.Second, MaxLag: 10, Heartbeat: 5 * time.Second, Max: 11, MaxPerPrincipal: 3},
 		Log:     config.Log{Level: "debug", Format: "json"},

@@ -64,6 +64,11 @@ heartbeat.`,
 		{"executors.absent", `What a call does whose executor is away: "wait", with the run paused, or "fail".`,
 			choice(&c.Executors.Absent, Wait, Wait, Fail)},
 
+		{"narya.tcp", `Serve the Narya host API over TCP too, with a token, and not on the home's socket alone.`,
+			boolean{&c.Narya.TCP, false}},
+		{"narya.retention", `How long a stream of the Narya host API can be resumed after an event.`,
+			duration(&c.Narya.Retention, 7*24*time.Hour, time.Minute, 3650*24*time.Hour)},
+
 		{"queue.max", `Messages that may wait in a session.`,
 			number{&c.Queue.Max, 100, 1, 10_000}},
 		{"sessions.mailbox", `Commands that may wait for a session. More are answered 503.`,

@@ -27,6 +27,7 @@ import (
 	"github.com/mahati-host/mahati/internal/server/harnesshttp"
 	"github.com/mahati-host/mahati/internal/server/metrics"
 	"github.com/mahati-host/mahati/internal/server/naradhttp"
+	"github.com/mahati-host/mahati/internal/server/naryahttp"
 )
 
 // ErrBroken says that the store failed in writing: the process must end, and the next
@@ -57,6 +58,8 @@ type Daemon struct {
 	url      string
 	socket   string
 	parts    closers
+	started  time.Time
+	agents   agents
 	metrics  *metrics.Metrics
 	journal  *pebble.Journal
 	feed     *feed.Feed
@@ -87,7 +90,7 @@ func Start(ctx context.Context, cfg config.Config, o Options) (*Daemon, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	d := &Daemon{cfg: cfg, log: o.Logger, metrics: metrics.New(o.Version), done: make(chan struct{})}
+	d := &Daemon{cfg: cfg, log: o.Logger, started: time.Now(), metrics: metrics.New(o.Version), done: make(chan struct{})}
 	if err := d.start(ctx, o); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
@@ -105,8 +108,7 @@ func (d *Daemon) start(ctx context.Context, o Options) error {
 	if err := os.RemoveAll(scratchDir(d.cfg)); err != nil {
 		return fmt.Errorf("remove what a dead host left: %w", err)
 	}
-	agents, err := newAgents(d.cfg, o)
-	if err != nil {
+	if d.agents, err = newAgents(d.cfg, o); err != nil {
 		return err
 	}
 	if err := logPolicy(d.cfg).Validate(); err != nil {
@@ -119,7 +121,7 @@ func (d *Daemon) start(ctx context.Context, o Options) error {
 	d.parts = append(d.parts, blobs.Close)
 	d.feed = feed.New(d.journal, feed.Options{Logger: o.Logger})
 	d.parts = append(d.parts, func() error { d.feed.Close(); return nil })
-	d.host = host.New(d.metrics.Journal(d.journal), d.feed, agents, hostOptions(d.cfg, o.Logger, blobs))
+	d.host = host.New(d.metrics.Journal(d.journal), d.feed, d.agents, hostOptions(d.cfg, o.Logger, blobs))
 	d.parts = append(d.parts, d.host.Close)
 	if err := d.listen(o, tokens); err != nil {
 		return err
@@ -188,29 +190,13 @@ func (d *Daemon) listen(o Options, tokens *access.Store) error {
 	streams := server.NewStreams(tokens, server.StreamOptions{
 		Heartbeat: d.cfg.Streams.Heartbeat, Max: d.cfg.Streams.Max, MaxPerPrincipal: d.cfg.Streams.MaxPerPrincipal,
 	})
-	mux := http.NewServeMux()
-	binding := naradhttp.New(d.host, streams, naradhttp.Options{
-		Version: o.Version, Heartbeat: d.cfg.Streams.Heartbeat, MaxLag: uint64(d.cfg.Streams.MaxLag),
-		Page: d.cfg.History.Page,
-		ActorName: func(id string) (string, bool) {
-			if owner := access.Owner(); id == owner.ID() {
-				return owner.Name(), true
-			}
-			t, err := tokens.Lookup(id)
-			return t.Name, err == nil
-		},
-	})
-	binding.Register(mux)
-	identity := d.journal.Identity()
-	harnesshttp.New(d.host, streams, harness.NewSigner(identity.Key, identity.Epoch), harnesshttp.Options{
-		Version: o.Version, Heartbeat: d.cfg.Streams.Heartbeat, MaxLag: uint64(d.cfg.Streams.MaxLag),
-	}).Register(mux)
-	edge, err := server.New(server.Routes(mux), tokens, access.NewCookies(tokens, access.CookieOptions{}), streams, server.Options{
+	tcp, owner, longBody := d.routes(o, tokens, streams)
+	edge, err := server.New(tcp, tokens, access.NewCookies(tokens, access.CookieOptions{}), streams, server.Options{
 		Recovering: func() bool { return !d.host.Ready() && d.Err() == nil }, Ready: d.notReady, Logger: d.log,
 		AllowedHosts: d.cfg.AllowedHosts, CORSOrigins: d.cfg.CORSOrigins, BehindProxy: d.cfg.BehindProxy,
 		WriteTimeout: d.cfg.Streams.WriteTimeout, Store: d.Epoch(),
-		LongBody: binding.LongBody,
-		Metrics:  d.metrics.Handler(), Observe: d.metrics.ObserveExchange,
+		LongBody: longBody, Owner: owner, Forms: []server.Form{naryahttp.Form()},
+		Metrics: d.metrics.Handler(), Observe: d.metrics.ObserveExchange,
 	})
 	if err != nil {
 		return fmt.Errorf("make server: %w", err)
@@ -249,6 +235,42 @@ func (d *Daemon) serveUntilShutdown(serve func(net.Listener) error, listener net
 			d.fail(fmt.Errorf("serve: %w", err))
 		}
 	})
+}
+
+// routes makes the three bindings, and what is reached of them over TCP and by the owner of
+// the home: the Narya host API is on TCP only where the configuration says so.
+func (d *Daemon) routes(
+	o Options, tokens *access.Store, streams *server.Streams,
+) (tcp, owner http.Handler, longBody func(*http.Request) (int64, bool)) {
+	identity := d.journal.Identity()
+	narad := naradhttp.New(d.host, streams, naradhttp.Options{
+		Version: o.Version, Heartbeat: d.cfg.Streams.Heartbeat, MaxLag: uint64(d.cfg.Streams.MaxLag),
+		Page: d.cfg.History.Page,
+		ActorName: func(id string) (string, bool) {
+			if owner := access.Owner(); id == owner.ID() {
+				return owner.Name(), true
+			}
+			t, err := tokens.Lookup(id)
+			return t.Name, err == nil
+		},
+	})
+	headless := harnesshttp.New(d.host, streams, harness.NewSigner(identity.Key, identity.Epoch), harnesshttp.Options{
+		Version: o.Version, Heartbeat: d.cfg.Streams.Heartbeat, MaxLag: uint64(d.cfg.Streams.MaxLag),
+	})
+	narya := naryahttp.New(d.host, streams, naryahttp.Options{
+		Version: o.Version, Started: d.started, Agents: d.agents.names(), Heartbeat: d.cfg.Streams.Heartbeat,
+		MaxLag: uint64(d.cfg.Streams.MaxLag),
+	})
+	onTCP, onSocket := http.NewServeMux(), http.NewServeMux()
+	for _, mux := range []*http.ServeMux{onTCP, onSocket} {
+		narad.Register(mux)
+		headless.Register(mux)
+	}
+	narya.Register(onSocket)
+	if d.cfg.Narya.TCP {
+		narya.Register(onTCP)
+	}
+	return server.Routes(onTCP), server.Routes(onSocket), narad.LongBody
 }
 
 // notReady says why the host should get no new work.

@@ -41,6 +41,12 @@ func (a agents) Kind(name string) (agent.Kind, bool) {
 // Default implements host.Agents.
 func (a agents) Default() string { return a.first }
 
+// names are those of all agents, the default one first.
+func (a agents) names() []string {
+	first := func(name string) bool { return name == a.first }
+	return append([]string{a.first}, slices.DeleteFunc(slices.Sorted(maps.Keys(a.byName)), first)...)
+}
+
 // builtins are the scripts that need no configuration. The last is the default of a
 // host that configures none.
 var builtins = []string{"demo", "echo"}

@@ -53,6 +53,16 @@ func Dir(t testing.TB) string {
 	return ""
 }
 
+// Find gives the absolute path of the folder, for tests that judge more where it is there
+// and lack nothing where it is not.
+func Find() (dir string, ok bool) {
+	from, err := os.Getwd()
+	if err != nil {
+		return "", false
+	}
+	return find(os.Getenv(Env), from)
+}
+
 // find gives the folder that was named or, where none was, the nearest
 // shared/reference at or above from. A named folder that is missing is not
 // replaced by another.

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"runtime"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/mahati-host/mahati/internal/access"
@@ -16,7 +17,7 @@ import (
 // ServeHTTP takes one request through the edge.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	begun := time.Now()
-	state := &requestState{id: s.ids.next(), response: newResponse(w, s.options.WriteTimeout)}
+	state := &requestState{id: s.ids.next(), response: newResponse(w, s.options.WriteTimeout), form: s.formOf(r.URL.Path)}
 	state.response.Header().Set("Request-Id", state.id)
 	r = r.WithContext(context.WithValue(r.Context(), stateKey{}, state))
 
@@ -25,6 +26,16 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.counters.requests.Add(1)
 	defer func() { s.finish(r, state, begun, recover()) }()
 	s.admit(state.response, r, w)
+}
+
+// formOf is how refusals of a path are written, nil for problem documents.
+func (s *Server) formOf(path string) *Form {
+	for i := range s.options.Forms {
+		if strings.HasPrefix(path, s.options.Forms[i].Prefix) {
+			return &s.options.Forms[i]
+		}
+	}
+	return nil
 }
 
 // admit does everything that comes before a binding, in the order in which
@@ -67,6 +78,10 @@ func (s *Server) admit(w *response, r *http.Request, raw http.ResponseWriter) {
 	stateOf(r.Context()).principal = principal
 	if r.URL.Path == pathMetrics {
 		s.only(w, r, http.MethodGet, s.metrics)
+		return
+	}
+	if fromOwner(r.Context()) {
+		s.options.Owner.ServeHTTP(w, r)
 		return
 	}
 	s.handler.ServeHTTP(w, r)

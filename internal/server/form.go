@@ -23,7 +23,11 @@ func Bad(code, detail string) *Problem {
 }
 
 // BadField is a request one field of which cannot be used.
-func BadField(field, rule string) *Problem { return Bad("invalid_field", field+" "+rule) }
+func BadField(field, rule string) *Problem {
+	p := Bad("invalid_field", field+" "+rule)
+	p.Field, p.Rule = field, rule
+	return p
+}
 
 // DecodeBody reads the body of a request, one JSON object, into v. Unknown fields are
 // ignored, as the protocols want, and null is an optional field left out; what is known must

@@ -26,6 +26,18 @@ type Problem struct {
 	RetryAfter time.Duration
 	// Members are further members of the document.
 	Members map[string]any
+	// Field names the field of a request that is at fault, Rule what holds for it, for the
+	// contracts that tell them apart. Detail says both.
+	Field, Rule string
+}
+
+// A Form is how one contract writes refusals: those of the edge too, on its paths.
+type Form struct {
+	// Prefix is what the paths of the contract begin with.
+	Prefix string
+	// Encode returns the answer of a problem. RetryAfter and what a status demands are set
+	// by the edge.
+	Encode func(*Problem) (status int, mediaType string, body []byte)
 }
 
 // Error is the code and the detail.
@@ -75,45 +87,57 @@ func ProblemOf(err error) *Problem {
 	return &Problem{HTTPStatus: http.StatusInternalServerError, Code: CodeInternal}
 }
 
-// WriteProblem answers a request with the problem document of an error. An error
-// that has no problem of its own is kept for the request's log line.
+// WriteProblem answers a request with the problem document of an error, or in the form of
+// the contract whose path it is. An error that has no problem of its own is kept for the
+// request's log line.
 func WriteProblem(w http.ResponseWriter, r *http.Request, err error) {
 	problem := ProblemOf(err)
 	state := stateOf(r.Context())
 	if problem.Code == CodeInternal {
 		state.failure = err
 	}
-	document := maps.Clone(problem.Members)
-	if document == nil {
-		document = make(map[string]any)
-	}
-	delete(document, "status")
-	document["title"] = http.StatusText(problem.HTTPStatus)
-	document["code"] = problem.Code
-	if problem.Detail != "" {
-		document["detail"] = problem.Detail
-	}
-	if state.id != "" {
-		document["requestId"] = state.id
-	}
-	body, err := json.Marshal(document, json.Deterministic(true))
-	if err != nil {
-		// A further member that cannot be encoded is our own mistake; the client
-		// still learns the code.
-		state.failure = err
-		body = []byte(`{"code":` + strconv.Quote(problem.Code) + `}`)
+	status, mediaType, body := problem.HTTPStatus, "application/problem+json", []byte(nil)
+	if state.form != nil {
+		status, mediaType, body = state.form.Encode(problem)
+	} else {
+		body = document(problem, state)
 	}
 	header := w.Header()
-	header.Set("Content-Type", "application/problem+json")
+	header.Set("Content-Type", mediaType)
 	header.Set("Cache-Control", "no-store")
 	header.Del("Content-Length")
 	if problem.RetryAfter > 0 {
 		seconds := (problem.RetryAfter + time.Second - 1) / time.Second
 		header.Set("Retry-After", strconv.FormatInt(int64(seconds), 10))
 	}
-	if problem.HTTPStatus == http.StatusUnauthorized && header.Get("WWW-Authenticate") == "" {
+	if status == http.StatusUnauthorized && header.Get("WWW-Authenticate") == "" {
 		header.Set("WWW-Authenticate", `Bearer realm="mahati"`)
 	}
-	w.WriteHeader(problem.HTTPStatus)
+	w.WriteHeader(status)
 	_, _ = w.Write(body)
+}
+
+// document writes a problem document (RFC 9457).
+func document(problem *Problem, state *requestState) []byte {
+	members := maps.Clone(problem.Members)
+	if members == nil {
+		members = make(map[string]any)
+	}
+	delete(members, "status")
+	members["title"] = http.StatusText(problem.HTTPStatus)
+	members["code"] = problem.Code
+	if problem.Detail != "" {
+		members["detail"] = problem.Detail
+	}
+	if state.id != "" {
+		members["requestId"] = state.id
+	}
+	body, err := json.Marshal(members, json.Deterministic(true))
+	if err != nil {
+		// A further member that cannot be encoded is our own mistake; the client
+		// still learns the code.
+		state.failure = err
+		body = []byte(`{"code":` + strconv.Quote(problem.Code) + `}`)
+	}
+	return body
 }

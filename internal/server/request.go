@@ -27,6 +27,7 @@ type requestState struct {
 	stream    *Stream
 	failure   error // to be logged, never to be shown
 	attrs     []slog.Attr
+	form      *Form // of refusals; nil: a problem document
 }
 
 type stateKey struct{}

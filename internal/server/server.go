@@ -53,6 +53,11 @@ type Options struct {
 	// LongBody tells how large the body of a request may be that may be larger than
 	// MaxBody; it may take any time that it comes on. Nil: there is none.
 	LongBody func(*http.Request) (limit int64, long bool)
+	// Forms are how contracts write refusals that do so in a way of their own.
+	Forms []Form
+	// Owner gets the requests that come over a listener of the owner's. Nil: the handler of
+	// all others.
+	Owner http.Handler
 	// Metrics answers GET /metrics, for those who may read it. Nil: nothing is there.
 	Metrics http.Handler
 	// Observe is told of each request once it has ended. Nil: nobody is.
@@ -79,6 +84,9 @@ type Server struct {
 // New returns a server whose requests go to handler once they are admitted.
 func New(handler http.Handler, tokens *access.Store, cookies *access.Cookies, streams *Streams, o Options) (*Server, error) {
 	o = o.withDefaults()
+	if o.Owner == nil {
+		o.Owner = handler
+	}
 	origins, err := newOrigins(o.AllowedHosts, o.CORSOrigins, o.BehindProxy)
 	if err != nil {
 		return nil, err

@@ -1,0 +1,117 @@
+package naryahttp
+
+import (
+	"maps"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/mahati-host/mahati/internal/host"
+	"github.com/mahati-host/mahati/internal/server"
+	"github.com/mahati-host/mahati/narya"
+)
+
+// Prefix is what the paths of all routes begin with.
+const Prefix = "/v1/"
+
+// Options are the optional parts of a Binding. Zero values have the defaults given.
+type Options struct {
+	// Version is the program's, Started when the process started, and Agents the names of the
+	// agents that sessions can have, the default one first: GET /v1/host shows them. Without
+	// Started it is when the binding was made.
+	Version string
+	Started time.Time
+	Agents  []string
+	// Heartbeat is the longest silence on a stream; 15 s.
+	Heartbeat time.Duration
+	// MaxLag is how many events a live stream may be behind before it is dropped; 65,536.
+	MaxLag uint64
+	// Block is how many frames of the past one connection is given (R40); 4,096.
+	Block int
+	// Now is the clock; time.Now.
+	Now func() time.Time
+}
+
+// Binding is the routes of the contract. New makes one.
+type Binding struct {
+	host    *host.Host
+	streams *server.Streams
+	framer  *host.Framer
+	opt     Options
+}
+
+// New returns the binding of a host.
+func New(h *host.Host, streams *server.Streams, o Options) *Binding {
+	if o.Heartbeat == 0 {
+		o.Heartbeat = 15 * time.Second
+	}
+	if o.MaxLag == 0 {
+		o.MaxLag = 65_536
+	}
+	if o.Block == 0 {
+		o.Block = 4096
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Started.IsZero() {
+		o.Started = o.Now()
+	}
+	return &Binding{host: h, streams: streams, framer: h.NewFramer(frames), opt: o}
+}
+
+// handler answers a request, or says why it cannot, before it has written anything.
+type handler func(http.ResponseWriter, *request) error
+
+// routes are operations by method and path, such as "GET /v1/host".
+type routes map[string]handler
+
+// routes are those of all tags.
+func (b *Binding) routes() routes {
+	all := routes{}
+	for _, of := range []routes{b.hostRoutes(), b.eventRoutes()} {
+		maps.Copy(all, of)
+	}
+	return all
+}
+
+// Register adds the routes to a mux.
+func (b *Binding) Register(mux *http.ServeMux) {
+	for pattern, handle := range b.routes() {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			asked, err := newRequest(r)
+			if err == nil {
+				err = handle(w, asked)
+			}
+			if err != nil {
+				server.WriteProblem(w, r, problemOf(err))
+			}
+		})
+	}
+}
+
+// write answers with a JSON document: a value of package narya that encodes itself as it
+// was encoded, any other in the form of its Go type.
+func write(w http.ResponseWriter, status int, v any) error {
+	data, err := encode(v)
+	if err != nil {
+		return err
+	}
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Cache-Control", "no-store")
+	h.Set("Content-Length", strconv.Itoa(len(data)+1))
+	w.WriteHeader(status)
+	_, _ = w.Write(append(data, '\n')) // the client may have left
+	return nil
+}
+
+// encode writes a value of an answer. Values of package narya, inside of others too, are
+// written by its coder.
+func encode(v any) ([]byte, error) {
+	return json.Marshal(v, json.Deterministic(true), json.WithMarshalers(json.JoinMarshalers(
+		json.MarshalFunc(narya.EncodeSession),
+		json.MarshalFunc(narya.EncodeError),
+	)))
+}

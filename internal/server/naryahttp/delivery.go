@@ -1,0 +1,84 @@
+package naryahttp
+
+import (
+	"context"
+
+	"github.com/mahati-host/mahati/internal/server"
+)
+
+// source gives frames; host.Frames is one.
+type source interface {
+	// Poll gives the frames that wait behind the position, nothing where there are none yet:
+	// then wait for Wake.
+	Poll(context.Context) ([]byte, error)
+	Wake() <-chan struct{}
+	// Lag is how far the position is behind what can be read.
+	Lag(context.Context) (uint64, error)
+	// Position is how far it has read.
+	Position() uint64
+	Close()
+}
+
+// delivery brings events to one stream. It belongs to the stream's handler.
+type delivery struct {
+	binding *Binding
+	stream  *server.Stream
+	source  source
+	after   uint64 // the client has what is up to here
+	past    uint64 // what was there as the stream began
+	sent    int    // frames
+	live    bool   // the past was delivered
+}
+
+// Why a stream ends, for the log, where that is not the client's or the edge's doing.
+const (
+	endedBlock  = "block"
+	endedBehind = "behind"
+)
+
+// run delivers until the client leaves, the server drains, or the stream has to end: at the
+// end of a block of the past, or since the client takes too little. A client comes back to
+// the same place after each of them.
+func (d *delivery) run() (why string) {
+	for {
+		data, err := d.source.Poll(d.stream.Context())
+		switch {
+		case err != nil && d.stream.Context().Err() == nil:
+			return server.ProblemOf(problemOf(err)).Code
+		case err != nil:
+			return ""
+		}
+		if data = behind(data, d.after); len(data) > 0 {
+			if why, over := d.send(data); over {
+				return why
+			}
+			continue
+		}
+		d.live = true
+		beat, err := d.stream.Wait(d.source.Wake())
+		if err != nil || beat && d.stream.Write(heartbeat) != nil {
+			return ""
+		}
+	}
+}
+
+// heartbeat fills the silence of a stream. A comment is no frame.
+var heartbeat = []byte(":\n\n")
+
+// send writes frames, and tells whether the stream is over with them.
+func (d *delivery) send(data []byte) (why string, over bool) {
+	block := data
+	if !d.live {
+		block = cut(data, d.binding.opt.Block-d.sent)
+		d.sent += count(block)
+	}
+	if d.stream.Write(block) != nil {
+		return "", true
+	}
+	d.live = d.live || len(block) == len(data) && d.source.Position() >= d.past
+	if !d.live {
+		return endedBlock, d.sent >= d.binding.opt.Block
+	}
+	lag, err := d.source.Lag(d.stream.Context())
+	return endedBehind, err != nil || lag > d.binding.opt.MaxLag
+}

@@ -1,0 +1,99 @@
+package naryahttp_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mahati-host/mahati/internal/access"
+	"github.com/mahati-host/mahati/internal/server"
+	"github.com/mahati-host/mahati/internal/server/naryahttp"
+	"github.com/mahati-host/mahati/narya"
+)
+
+func TestHost(t *testing.T) {
+	bubble(t, bedOptions{binding: naryahttp.Options{Version: "1.2.3", Agents: []string{"test", "other"}}}, func(t *testing.T, b *bed) {
+		pass(3 * time.Second)
+		got := b.want(b.get("/v1/host"), 200)
+		if got.field("version") != "1.2.3" || got.field("uptimeMs") != "3000" || got.field("mode") != "serve" || got.field("agents") != `["test","other"]` {
+			t.Errorf("got %s", got.body)
+		}
+		first := b.journal.Identity().FirstEvent
+		if got.field("store", "oldestEventId") != narya.FormatID(int64(first)) || got.field("store", "newestEventId") != narya.FormatID(int64(first)-1) ||
+			got.field("store", "epoch") != b.host.Epoch() || got.field("store", "writable") != "true" {
+			t.Errorf("first event %d, got %s", first, got.body)
+		}
+	})
+}
+
+func TestOpenAPIIsServed(t *testing.T) {
+	b := begin(t, bedOptions{})
+	if got := b.want(b.get("/v1/openapi.json"), 200); got.body != string(narya.OpenAPI()) {
+		t.Errorf("another document is served: %.200s", got.body)
+	}
+}
+
+// TestEdgeRefusesInTheEnvelope: what the edge refuses on a path of the contract is the one
+// envelope, and elsewhere what it was.
+func TestEdgeRefusesInTheEnvelope(t *testing.T) {
+	b := begin(t, bedOptions{tcp: true})
+	nobody := *b
+	nobody.token = ""
+	large := b.request("POST", "/v1/host", strings.Repeat("x", server.MaxBody+1))
+	foreign := b.request("GET", "/v1/host", "")
+	foreign.Header.Set("Origin", "https://evil.example")
+	for _, c := range []struct {
+		name string
+		got  reply
+		code narya.Code
+	}{
+		{"no token", nobody.get("/v1/host"), narya.CodeUnauthorised},
+		{"a foreign page", b.send(foreign), narya.CodeForbidden},
+		{"no route", b.get("/v1/nothing"), narya.CodeNoSuchRoute},
+		{"a path that leads elsewhere", b.get("/v1//host"), narya.CodeNoSuchRoute},
+		{"another method", b.delete("/v1/host"), narya.CodeMethod},
+		{"a body that is too large", b.send(large), narya.CodeTooLarge},
+		{"a query that is no query", b.get("/v1/host?a=%zz"), narya.CodeMalformed},
+		{"a parameter twice", b.get("/v1/events?sessionId=a&sessionId=b"), narya.CodeMalformed},
+	} {
+		t.Run(c.name, func(t *testing.T) { b.wantError(c.got, c.code) })
+	}
+	if got := nobody.request("GET", "/other", ""); true {
+		response, err := b.http.Do(got)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response.Body.Close()
+		if media := response.Header.Get("Content-Type"); media != "application/problem+json" {
+			t.Errorf("elsewhere the edge refuses as %q", media)
+		}
+	}
+}
+
+// TestRecoveringHost: while a host starts it says so, whatever it is asked.
+func TestRecoveringHost(t *testing.T) {
+	b := begin(t, bedOptions{edge: server.Options{Recovering: func() bool { return true }}})
+	for _, path := range []string{"/v1/host", "/v1/events", "/v1/nothing"} {
+		if got := b.wantError(b.get(path), narya.CodeNotReady); got.header.Get("Retry-After") == "" {
+			t.Errorf("%s: no Retry-After", path)
+		}
+	}
+}
+
+// TestPanicIsTold: a handler that panics answers with the envelope.
+func TestPanicIsTold(t *testing.T) {
+	b := begin(t, bedOptions{edge: server.Options{Owner: http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("secret") })}})
+	if got := b.wantError(b.get("/v1/host"), narya.CodeInternal); strings.Contains(got.body+b.log.String(), "secret") {
+		t.Errorf("the value of a panic is shown: %s\n%s", got.body, b.log)
+	}
+}
+
+// TestHostIsForTheAuthenticated: whoever has a token may know what host it is; the stream of
+// all takes the right to observe all.
+func TestHostIsForTheAuthenticated(t *testing.T) {
+	b := begin(t, bedOptions{tcp: true})
+	decider := b.as("decider", access.Grant{Roles: []access.Role{access.Decide}})
+	b.want(decider.get("/v1/host"), 200)
+	b.wantError(decider.get("/v1/events"), narya.CodeForbidden)
+}
