@@ -60,7 +60,7 @@ func (a *absence) serve(r *http.Request, body narad.Raw) (int, string, error) {
 func headlessOn(host roundTrip, onApproval string) (*headless, *bytes.Buffer) {
 	var told bytes.Buffer
 	a := &app{Process: Process{Stdout: io.Discard, Stderr: &told}, out: newConsole(io.Discard, noEnv), err: newConsole(&told, noEnv)}
-	c := &logClient{base: "http://host", http: &http.Client{Transport: host}}
+	c := &logClient{&apiClient{base: "http://host", http: &http.Client{Transport: host}}}
 	return &headless{app: a, client: c, run: "r", onApproval: onApproval, json: true}, &told
 }
 
