@@ -26,6 +26,8 @@ func damageOf(row Row) Damage {
 		d.Session, d.Due = row.Session, row.Due
 	case SessionRow, OpenWorkRow, MaterialRow, InterruptRow:
 		d.Session = row.owner()
+	case DecisionRow:
+		d.Session = row.Of
 	}
 	return d
 }

@@ -215,7 +215,7 @@ func checkList(list List) (descending bool, err error) {
 	switch list := list.(type) {
 	case Sessions:
 		return list.NewestFirst, nil
-	case OpenInterrupts, OpenWork, TimersDue, Leases, Tokens, Agents, Materials:
+	case OpenInterrupts, OpenWork, TimersDue, Leases, Tokens, Agents, Materials, Decisions:
 		return false, nil
 	default:
 		return false, invalid("unknown list %T", list)
@@ -258,6 +258,9 @@ func (m *Memory) placeLocked(list List, row Row, damaged bool) (place string, me
 		want, ok := list.(Materials)
 		place := number(m.streams[row.Session].place) + row.Space + "\x00" + row.ID
 		return place, ok && (want == Materials{} || want == Materials{row.Session, row.Space})
+	case DecisionRow:
+		want, ok := list.(Decisions)
+		return row.ID, ok && want.Session == row.Of && (damaged || cmp.Or(want.Decision, row.Decision) == row.Decision)
 	default:
 		return "", false
 	}

@@ -91,7 +91,7 @@ type Chunk struct {
 
 // List is one of the lists of rows that an Index serves: [Sessions],
 // [OpenInterrupts], [OpenWork], [TimersDue], [Leases], [Tokens], [Agents],
-// [Materials].
+// [Materials], [Decisions].
 type List interface{ list() }
 
 // Sessions lists the catalogue (SessionRow) in the order of creation.
@@ -128,6 +128,13 @@ type Agents struct{}
 // sessions' creation, by space and id.
 type Materials struct{ Session, Space string }
 
+// Decisions lists what was settled (DecisionRow), of one session or of all, by id.
+type Decisions struct {
+	Session string
+	// Decision, when not empty, must be equal to the row's.
+	Decision string
+}
+
 func (Sessions) list()       {}
 func (OpenInterrupts) list() {}
 func (OpenWork) list()       {}
@@ -136,6 +143,7 @@ func (Leases) list()         {}
 func (Tokens) list()         {}
 func (Agents) list()         {}
 func (Materials) list()      {}
+func (Decisions) list()      {}
 
 // RowPage bounds what one Rows call returns. Cursor is the Next of the page
 // before, empty for the first.

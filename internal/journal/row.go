@@ -22,18 +22,19 @@ const (
 	KindToken
 	KindAgent
 	KindMaterial
+	KindDecision
 )
 
 // Kinds are all kinds of rows.
 var Kinds = []Kind{
 	KindSession, KindInterrupt, KindRun, KindWorkflow, KindOpenWork, KindTimer,
-	KindCommand, KindAlias, KindLease, KindToken, KindAgent, KindMaterial,
+	KindCommand, KindAlias, KindLease, KindToken, KindAgent, KindMaterial, KindDecision,
 }
 
 func (k Kind) String() string {
 	names := [...]string{
 		"session", "interrupt", "run", "workflow", "open work", "timer",
-		"command", "alias", "lease", "token", "agent", "material",
+		"command", "alias", "lease", "token", "agent", "material", "decision",
 	}
 	if k == 0 || int(k) > len(names) {
 		return fmt.Sprintf("kind %d", uint8(k))
@@ -89,6 +90,9 @@ func MaterialKey(session, space, id string) Key {
 	return Key{Kind: KindMaterial, Session: session, Space: space, ID: id}
 }
 
+// DecisionKey names a row of a list of decisions: that of a session, or, for "", of all.
+func DecisionKey(of, id string) Key { return Key{Kind: KindDecision, Space: of, ID: id} }
+
 // AgentKey names the owner record of an agent process.
 func AgentKey(id string) Key { return Key{Kind: KindAgent, ID: id} }
 
@@ -118,6 +122,7 @@ var shapes = [...]shape{
 	KindToken:     {known: true, space: true, id: true},
 	KindAgent:     {known: true, id: true},
 	KindMaterial:  {known: true, session: true, space: true, id: true},
+	KindDecision:  {known: true, id: true},
 }
 
 // Validate holds a key to the parts that its kind has.
@@ -271,6 +276,19 @@ type MaterialRow struct {
 	Value  []byte
 }
 
+// DecisionRow tells how something that was asked for was settled. It stands in two lists:
+// that of its session, and that of all. Derived.
+type DecisionRow struct {
+	// Of is the session whose list it is, "" for the list of all.
+	Of string
+	// ID is its place in the lists, which are sorted by it.
+	ID      string
+	Session string
+	// Decision is what lists are filtered by.
+	Decision string
+	Value    []byte
+}
+
 // Key implements Row; so do the methods below.
 func (r SessionRow) Key() Key   { return SessionKey(r.Session) }
 func (r InterruptRow) Key() Key { return InterruptKey(r.ID) }
@@ -284,6 +302,7 @@ func (r LeaseRow) Key() Key     { return LeaseKey(r.Executor) }
 func (r TokenRow) Key() Key     { return TokenKey(r.Executor, r.ID) }
 func (r AgentRow) Key() Key     { return AgentKey(r.ID) }
 func (r MaterialRow) Key() Key  { return MaterialKey(r.Session, r.Space, r.ID) }
+func (r DecisionRow) Key() Key  { return DecisionKey(r.Of, r.ID) }
 
 // Derived implements Row; so do the methods below.
 func (r SessionRow) Derived() bool   { return true }
@@ -298,6 +317,7 @@ func (r LeaseRow) Derived() bool     { return false }
 func (r TokenRow) Derived() bool     { return false }
 func (r AgentRow) Derived() bool     { return false }
 func (r MaterialRow) Derived() bool  { return true }
+func (r DecisionRow) Derived() bool  { return true }
 
 func (r SessionRow) owner() string   { return r.Session }
 func (r InterruptRow) owner() string { return r.Session }
@@ -311,6 +331,7 @@ func (r LeaseRow) owner() string     { return "" }
 func (r TokenRow) owner() string     { return r.Session }
 func (r AgentRow) owner() string     { return "" }
 func (r MaterialRow) owner() string  { return r.Session }
+func (r DecisionRow) owner() string  { return r.Session }
 
 // Owner is the session with which a row is deleted, "" for a row of none.
 func Owner(row Row) string { return row.owner() }

@@ -84,6 +84,8 @@ func decodeKind(kind Kind, v *fieldVisitor) Row {
 		return decodeInto(v, (*AgentRow).visit)
 	case KindMaterial:
 		return decodeInto(v, (*MaterialRow).visit)
+	case KindDecision:
+		return decodeInto(v, (*DecisionRow).visit)
 	default:
 		return nil
 	}
@@ -124,6 +126,7 @@ func (r LeaseRow) fields(v *fieldVisitor)     { r.visit(v) }
 func (r TokenRow) fields(v *fieldVisitor)     { r.visit(v) }
 func (r AgentRow) fields(v *fieldVisitor)     { r.visit(v) }
 func (r MaterialRow) fields(v *fieldVisitor)  { r.visit(v) }
+func (r DecisionRow) fields(v *fieldVisitor)  { r.visit(v) }
 
 func (r *SessionRow) visit(v *fieldVisitor) {
 	v.text(&r.Session)
@@ -211,6 +214,14 @@ func (r *MaterialRow) visit(v *fieldVisitor) {
 	v.text(&r.Space)
 	v.text(&r.ID)
 	v.text(&r.Digest)
+	v.bytes(&r.Value)
+}
+
+func (r *DecisionRow) visit(v *fieldVisitor) {
+	v.text(&r.Of)
+	v.text(&r.ID)
+	v.text(&r.Session)
+	v.text(&r.Decision)
 	v.bytes(&r.Value)
 }
 

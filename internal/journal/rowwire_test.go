@@ -23,6 +23,7 @@ func TestSizeOfARowIsThatOfItsStoredForm(t *testing.T) {
 		LeaseRow{}, LeaseRow{Executor: "e", Value: []byte("v")},
 		TokenRow{}, TokenRow{Executor: "e", ID: "i", Session: "s", Value: []byte("v")},
 		AgentRow{}, AgentRow{ID: "a", Session: "s", Value: []byte("v")},
+		DecisionRow{}, DecisionRow{Of: "s", ID: "i", Session: "s", Decision: long, Value: []byte("v")},
 		MaterialRow{}, MaterialRow{Session: "s", Space: "p", ID: "i", Digest: long, Value: []byte("v")},
 	}
 	kinds := map[Kind]bool{}

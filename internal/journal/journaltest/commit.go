@@ -101,6 +101,7 @@ func richBatches() (*Story, []journal.Batch) {
 		put(journal.TokenRow{Executor: "laptop", ID: "token", Session: "rich"}),
 		put(journal.AgentRow{ID: "agent", Session: "rich", Value: []byte("pid")}),
 		put(journal.MaterialRow{Session: "rich", Space: "artifact", ID: "m", Digest: "d"}),
+		put(journal.DecisionRow{Of: "rich", ID: "2026 i1", Session: "rich", Decision: "allow", Value: []byte("who")}),
 	}
 	second := s.Batch(s.Fact(Place{Run: "r1", Workflow: "w1", Log: "r1", Logs: 1, Events: 1}))
 	second.Changes = []journal.Change{

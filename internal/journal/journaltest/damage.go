@@ -33,6 +33,7 @@ func listsOf(first uint64) []listed {
 		{journal.Tokens{Executor: "e"}, func(s string) journal.Row { return journal.TokenRow{Executor: "e", ID: "t" + s, Session: s} }, false},
 		{journal.Agents{}, func(s string) journal.Row { return journal.AgentRow{ID: "a" + s} }, false},
 		{journal.Materials{}, func(s string) journal.Row { return journal.MaterialRow{Session: s, Space: "m", ID: "m" + s} }, true},
+		{journal.Decisions{}, func(s string) journal.Row { return journal.DecisionRow{ID: "x" + s, Session: s} }, false},
 	}
 }
 
@@ -150,6 +151,7 @@ func testDamagedRowsAreWritten(t *testing.T, engine Engine) {
 		put(journal.InterruptRow{ID: "ib", Session: "b", Sequence: 1, Value: []byte("approve")}),
 		put(journal.LeaseRow{Executor: "eb"}), put(journal.TokenRow{Executor: "e", ID: "tb", Session: "b"}),
 		remove(journal.AgentKey("ab")), put(journal.MaterialRow{Session: "b", Space: "m", ID: "mb"}),
+		put(journal.DecisionRow{ID: "xb", Session: "b"}),
 	}
 	mustAppend(t, j, batch)
 	for _, l := range listsOf(1) {

@@ -120,10 +120,11 @@ func (e *examiner) lists(probes *Probes) {
 		journal.Sessions{}, journal.Sessions{NewestFirst: true}, journal.Sessions{State: "active"},
 		journal.Sessions{State: "archived", Workspace: "w1", NewestFirst: true},
 		journal.OpenInterrupts{}, journal.OpenWork{}, journal.Leases{}, journal.Agents{}, journal.Materials{},
+		journal.Decisions{}, journal.Decisions{Decision: "deny"},
 		journal.TimersDue{Until: Start.Add(30 * time.Second)}, journal.TimersDue{Until: Start.Add(1000 * time.Hour)},
 	}
 	for _, session := range probes.sessions.order {
-		lists = append(lists, journal.OpenInterrupts{Session: session}, journal.Materials{Session: session, Space: "a"})
+		lists = append(lists, journal.OpenInterrupts{Session: session}, journal.Materials{Session: session, Space: "a"}, journal.Decisions{Session: session})
 	}
 	for _, executor := range probes.executors.order {
 		lists = append(lists, journal.Tokens{Executor: executor})

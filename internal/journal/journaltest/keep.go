@@ -165,9 +165,9 @@ func testVerify(t *testing.T, engine Engine) {
 	if err != nil || !report.OK() {
 		t.Fatalf("verify: %v, %+v", err, report)
 	}
-	if report.Sessions != 1 || report.Facts != 4 || report.Rows != 11 || report.LastOffset != 4 ||
+	if report.Sessions != 1 || report.Facts != 4 || report.Rows != 12 || report.LastOffset != 4 ||
 		report.LastEvent != j.Durable().Event || report.Epoch != j.Identity().Epoch {
-		t.Errorf("report of 4 facts and 11 rows: %+v", report)
+		t.Errorf("report of 4 facts and 12 rows: %+v", report)
 	}
 	if last.Facts != 4 || last.Sessions != 1 || last.Bytes == 0 {
 		t.Errorf("last progress: %+v", last)

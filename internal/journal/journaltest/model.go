@@ -371,6 +371,9 @@ func (m *Model) place(list journal.List, row journal.Row) (string, bool) {
 	case journal.Materials:
 		r, ok := row.(journal.MaterialRow)
 		return created(r.Session) + r.Space + " " + r.ID, ok && (list == journal.Materials{} || list == journal.Materials{Session: r.Session, Space: r.Space})
+	case journal.Decisions:
+		r, ok := row.(journal.DecisionRow)
+		return r.ID, ok && r.Of == list.Session && (list.Decision == "" || list.Decision == r.Decision)
 	}
 	return "", false
 }

@@ -185,6 +185,7 @@ func (g *Generator) change(s *Story, facts int) journal.Change {
 		journal.TokenRow{Executor: g.prefix + "e", ID: n("k"), Session: s.Session},
 		journal.AgentRow{ID: n("agent"), Session: s.Session},
 		journal.MaterialRow{Session: s.Session, Space: []string{"a", "b"}[g.IntN(2)], ID: n("m"), Digest: n("d")},
+		journal.DecisionRow{Of: []string{"", s.Session}[g.IntN(2)], ID: n("x"), Session: s.Session, Decision: []string{"allow", "deny"}[g.IntN(2)]},
 	}
 	row := rows[g.IntN(len(rows))]
 	if g.Chance(4) {

@@ -121,6 +121,9 @@ func testLists(t *testing.T, engine Engine) {
 			put(journal.AgentRow{ID: session}),
 			put(journal.MaterialRow{Session: session, Space: "b", ID: "1" + session, Digest: "d"}),
 			put(journal.MaterialRow{Session: session, Space: "a", ID: "2" + session}),
+			put(journal.DecisionRow{ID: fmt.Sprintf("%d%s", 9-i, session), Session: session, Decision: []string{"allow", "deny"}[i%2]}),
+			put(journal.DecisionRow{Of: session, ID: "1" + session, Session: session, Decision: "allow"}),
+			put(journal.DecisionRow{Of: session, ID: "2" + session, Session: session, Decision: "expired"}),
 		))
 	}
 	session := func(r journal.SessionRow) string { return r.Session }
@@ -136,6 +139,12 @@ func testLists(t *testing.T, engine Engine) {
 	wantList(t, "materials", list(t, j, journal.Materials{}, material), "a2zeta", "b1zeta", "a2alpha", "b1alpha", "a2mid", "b1mid")
 	wantList(t, "materials of one", list(t, j, journal.Materials{Session: "alpha", Space: "b"}, material), "b1alpha")
 	wantList(t, "materials of none", list(t, j, journal.Materials{Session: "none", Space: "b"}, material))
+	decision := func(r journal.DecisionRow) string { return r.ID }
+	wantList(t, "decisions", list(t, j, journal.Decisions{}, decision), "7mid", "8alpha", "9zeta")
+	wantList(t, "decisions of a kind", list(t, j, journal.Decisions{Decision: "allow"}, decision), "7mid", "9zeta")
+	wantList(t, "decisions of one", list(t, j, journal.Decisions{Session: "mid"}, decision), "1mid", "2mid")
+	wantList(t, "decisions of a kind of one", list(t, j, journal.Decisions{Session: "mid", Decision: "allow"}, decision), "1mid")
+	wantList(t, "decisions of none", list(t, j, journal.Decisions{Session: "mi"}, decision))
 	testPages(t, j)
 }
 

@@ -404,6 +404,7 @@ func fillLists(t *testing.T, files vfs.FS, value []byte) {
 			journal.TokenRow{Executor: "e", ID: "t" + session, Session: session, Value: value},
 			journal.AgentRow{ID: "a" + session, Value: value},
 			journal.MaterialRow{Session: session, Space: "m", ID: "m" + session, Value: value},
+			journal.DecisionRow{ID: "x" + session, Session: session, Value: value},
 		} {
 			batch.Changes = append(batch.Changes, journal.Put{Row: row})
 		}
@@ -434,6 +435,8 @@ func rowsOf(list journal.List) (b, c []byte) {
 		return named(tagToken, "e\x00tb"), named(tagToken, "e\x00tc")
 	case journal.Agents:
 		return named(tagAgent, "ab"), named(tagAgent, "ac")
+	case journal.Decisions:
+		return named(tagDecision, "\x00xb"), named(tagDecision, "\x00xc")
 	default:
 		return append(keyOf(tagMaterial, 2), "m\x00mb"...), append(keyOf(tagMaterial, 3), "m\x00mc"...)
 	}
@@ -442,6 +445,7 @@ func rowsOf(list journal.List) (b, c []byte) {
 var everyList = []journal.List{
 	journal.Sessions{}, journal.OpenWork{}, journal.OpenInterrupts{}, journal.OpenInterrupts{Session: "b"},
 	journal.TimersDue{Until: journaltest.Start}, journal.Leases{}, journal.Tokens{Executor: "e"}, journal.Agents{}, journal.Materials{},
+	journal.Decisions{},
 }
 
 // checkList reads a list a row at a time and expects b's alone to be damaged.
@@ -472,7 +476,7 @@ func checkList(t *testing.T, j *Journal, list journal.List) []journal.Damage {
 	}
 	for _, d := range damaged {
 		switch d.Key.Kind {
-		case journal.KindLease, journal.KindToken, journal.KindAgent:
+		case journal.KindLease, journal.KindToken, journal.KindAgent, journal.KindDecision:
 		default:
 			if d.Session != "b" {
 				t.Errorf("%T: got %+v, want b damaged", list, d)

@@ -18,7 +18,7 @@ import (
 var rangesOfSid = []byte{tagBatch, tagMark, tagCurrent, tagCatalogue, tagOpenWork, tagCommand, tagMaterial, tagSnapshot}
 
 // sweptTags are the tags whose rows have to be looked through.
-var sweptTags = []byte{tagInterrupt, tagRun, tagWorkflow, tagTimer, tagAlias, tagToken}
+var sweptTags = []byte{tagInterrupt, tagRun, tagWorkflow, tagTimer, tagAlias, tagToken, tagDecision}
 
 // sweepPortion is the number of rows removed in one write.
 const sweepPortion = 1_000

@@ -44,6 +44,7 @@ func blockStore(t *testing.T) (dir string) {
 			journal.TokenRow{Executor: "e", ID: "t" + s.Session, Session: s.Session, Value: value},
 			journal.AgentRow{ID: "a" + s.Session, Value: value},
 			journal.MaterialRow{Session: s.Session, Space: "m", ID: "m" + s.Session, Value: value},
+			journal.DecisionRow{ID: "x" + s.Session, Session: s.Session, Value: value},
 		} {
 			batch.Changes = append(batch.Changes, journal.Put{Row: row})
 		}
@@ -174,6 +175,7 @@ var blockLists = map[string]blockList{
 	"timer rows":     {journal.TimersDue{Until: journaltest.Start.Add(time.Hour)}, func(i int) []byte { return append(keyOf(tagTimer, uint64(i+1)), "t"...) }, true, false},
 	"leases":         {journal.Leases{}, func(i int) []byte { return textKey(tagLease, "e"+blockSession(i)) }, false, false},
 	"tokens":         {journal.Tokens{Executor: "e"}, func(i int) []byte { return textKey(tagToken, "e\x00t"+blockSession(i)) }, false, false},
+	"decisions":      {journal.Decisions{}, func(i int) []byte { return textKey(tagDecision, "\x00x"+blockSession(i)) }, false, false},
 	"agents":         {journal.Agents{}, func(i int) []byte { return textKey(tagAgent, "a"+blockSession(i)) }, false, false},
 }
 

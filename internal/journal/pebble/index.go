@@ -201,6 +201,14 @@ func (v *view) listing(list journal.List) (*listing, error) {
 		l := ownRows(append(append(keyOf(tagMaterial, s.sid), list.Space...), 0), journal.KindMaterial, nowhere)
 		l.session = list.Session
 		return l, err
+	case journal.Decisions:
+		l := ownRows(append(textKey(tagDecision, list.Session), 0), journal.KindDecision, nowhere)
+		l.session = list.Session
+		l.wanted = func(row journal.Row) bool {
+			decision := row.(journal.DecisionRow).Decision
+			return cmp.Or(list.Decision, decision) == decision
+		}
+		return l, nil
 	default:
 		return nil, fmt.Errorf("%w: list %T", journal.ErrInvalid, list)
 	}
@@ -249,6 +257,9 @@ func (v *view) nameOwn(key []byte, kind journal.Kind) journal.Damage {
 	case journal.KindToken, journal.KindAlias:
 		space, id, _ := strings.Cut(textAt(key, 1), "\x00")
 		return journal.Damage{Key: journal.Key{Kind: kind, Space: space, ID: id}}
+	case journal.KindDecision:
+		of, id, _ := strings.Cut(textAt(key, 1), "\x00")
+		return journal.Damage{Session: of, Key: journal.DecisionKey(of, id)}
 	default:
 		return journal.Damage{Key: journal.Key{Kind: kind, ID: textAt(key, 1)}}
 	}

@@ -21,6 +21,7 @@ func TestCursorOfAnotherList(t *testing.T) {
 	for _, list := range []journal.List{
 		journal.Sessions{}, journal.Sessions{NewestFirst: true}, journal.OpenInterrupts{}, journal.OpenInterrupts{Session: "a"},
 		journal.OpenWork{}, journal.TimersDue{Until: journaltest.Start}, journal.Leases{}, journal.Tokens{Executor: "e"}, journal.Agents{},
+		journal.Decisions{}, journal.Decisions{Session: "a"},
 	} {
 		for _, key := range []string{"A", "zz", "\xff"} {
 			cursor := hex.EncodeToString([]byte(key))

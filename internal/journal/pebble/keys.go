@@ -31,6 +31,7 @@ import (
 //	e<executor>  f<executor>0<id>   lease, token
 //	y<id>                        owner record of an agent
 //	h<sid><space>0<id>           attachment, artifact
+//	d<session>0<id>              decision, in the list of a session or, of none, of all
 //	s<sid><sequence>             control snapshot
 //	z<sid>                       a deletion that is not complete
 //
@@ -63,6 +64,7 @@ const (
 	tagToken      = 'f'
 	tagAgent      = 'y'
 	tagMaterial   = 'h'
+	tagDecision   = 'd'
 	tagSnapshot   = 's'
 	tagUnfinished = 'z'
 )
@@ -73,6 +75,7 @@ var rowTags = map[journal.Kind]byte{
 	journal.KindWorkflow: tagWorkflow, journal.KindOpenWork: tagOpenWork, journal.KindTimer: tagTimer,
 	journal.KindCommand: tagCommand, journal.KindAlias: tagAlias, journal.KindLease: tagLease,
 	journal.KindToken: tagToken, journal.KindAgent: tagAgent, journal.KindMaterial: tagMaterial,
+	journal.KindDecision: tagDecision,
 }
 
 // keyOf starts a key of a tag and numbers.
@@ -131,7 +134,7 @@ func rowKey(key journal.Key, sid uint64) []byte {
 		return append(keyOf(tag, sid), sum[:16]...)
 	case journal.KindMaterial:
 		return append(append(append(keyOf(tag, sid), key.Space...), 0), key.ID...)
-	case journal.KindAlias, journal.KindToken:
+	case journal.KindAlias, journal.KindToken, journal.KindDecision:
 		return append(append(textKey(tag, key.Space), 0), key.ID...)
 	default:
 		return textKey(tag, key.ID)
