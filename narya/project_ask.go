@@ -85,7 +85,7 @@ func (p *projection) question(f *narad.InterruptRequested, input asking) {
 // shown is a question as it is drawn.
 func (q askQuestion) shown(header string) Question {
 	shown := Question{Header: header, Question: q.Text, Multiple: q.Multiple, Options: []QuestionOption{}}
-	for _, i := range OptionOrder(len(q.Options), q.Recommended) {
+	for _, i := range facts.OptionOrder(len(q.Options), q.Recommended) {
 		shown.Options = append(shown.Options, QuestionOption{
 			Value: q.Options[i], Recommended: q.Recommended != nil && *q.Recommended == i,
 		})
@@ -94,20 +94,6 @@ func (q askQuestion) shown(header string) Question {
 		shown.Options = append(shown.Options, QuestionOption{Value: "Something else", Other: true})
 	}
 	return shown
-}
-
-// OptionOrder returns the order in which a question's options are drawn: at each place the
-// agent's own index. The recommended one stands first. The row that takes typing, if there
-// is one, stands after all of these.
-func OptionOrder(options int, recommended *int) []int {
-	order := make([]int, options)
-	for i := range order {
-		order[i] = i
-	}
-	if recommended != nil && *recommended > 0 && *recommended < options {
-		order = slices.Insert(slices.Delete(order, *recommended, *recommended+1), 0, *recommended)
-	}
-	return order
 }
 
 func (p *projection) resolved(f *narad.InterruptResolved) {

@@ -319,21 +319,6 @@ func TestCase78Preview(t *testing.T) {
 	}
 }
 
-func TestOptionOrder(t *testing.T) {
-	for _, c := range []struct {
-		options     int
-		recommended *int
-		want        []int
-	}{
-		{0, nil, []int{}}, {3, nil, []int{0, 1, 2}}, {3, number(0), []int{0, 1, 2}}, {4, number(2), []int{2, 0, 1, 3}}, {2, number(1), []int{1, 0}},
-		{2, number(2), []int{0, 1}}, {2, number(-1), []int{0, 1}},
-	} {
-		if got := OptionOrder(c.options, c.recommended); !slices.Equal(got, c.want) {
-			t.Errorf("%d options: got %v, want %v", c.options, got, c.want)
-		}
-	}
-}
-
 // TestProjectionOfGoldenTraces: whatever a fact says, its events may be served, and are the
 // same each time.
 func TestProjectionOfGoldenTraces(t *testing.T) {

@@ -39,6 +39,12 @@ type Answer struct {
 	Revision int64 `json:"-"`
 	// Err is the reason of a refused record of an agent, or input of a run. It is not shown.
 	Err Refusal `json:"-"`
+	// MessageID is that of a message that was taken, Queued whether it waits. They are not
+	// shown.
+	MessageID string `json:"-"`
+	Queued    bool   `json:"-"`
+	// Field names what is wrong in a command that is refused. It is not shown.
+	Field string `json:"-"`
 	// Repeated says that it is the first answer to what was told again. It is not shown.
 	Repeated bool `json:"-"`
 
@@ -71,6 +77,12 @@ const (
 	RefusedScope Refusal = "scope"
 	// RefusedArchived: an archived session takes no new work.
 	RefusedArchived Refusal = "archived"
+	// RefusedRemember: what is asked for cannot be remembered.
+	RefusedRemember Refusal = "remember"
+	// RefusedAnswer: an answer does not fit its question.
+	RefusedAnswer Refusal = "answer"
+	// RefusedFull: as many messages wait in the session as may.
+	RefusedFull Refusal = "full"
 	// RefusedNotOffered: an approval offers nothing that the word stands for.
 	RefusedNotOffered Refusal = "not_offered"
 	// RefusedBusy: something is active in the session, or waits.

@@ -73,7 +73,11 @@ func (p Permit) propose(d *draft) Answer {
 		Title: p.Title, Message: p.Message, Input: p.Input,
 	})
 	answer.RequestID = p.InterruptID
-	if by, decision := d.atOnce(kindApproval, p.Actions, p.Ruling); by != nil {
+	ruling := p.Ruling
+	if ruling == nil {
+		ruling = d.remembered(inside, p.Input)
+	}
+	if by, decision := d.atOnce(kindApproval, p.Actions, ruling); by != nil {
 		d.decideAtOnce(inside, p.InterruptID, p.WaitID, decision, by, nil)
 		d.in(inside, gateEnd(false))
 		answer.Decision = decision
@@ -223,7 +227,7 @@ func (a Ask) propose(d *draft) Answer {
 	facts.SetAgentID(&asked.Event, a.AgentID)
 	d.request(run, asked)
 	answer.RequestID = a.InterruptID
-	if by, decision := d.atOnce(a.Kind, a.Actions, nil); by != nil {
+	if by, decision := d.atOnce(a.Kind, a.Actions, d.rememberedOf(run, a)); by != nil {
 		d.settle(run, a, decision, by)
 		answer.Decision = decision
 		return answer
@@ -236,6 +240,9 @@ func (a Ask) propose(d *draft) Answer {
 func (d *draft) ruleMembers(run session.Run, a Ask, answer Answer) Answer {
 	var settled []narad.MemberDecision
 	for _, m := range a.Members {
+		if m.Ruling == nil {
+			m.Ruling = d.rememberedMember(run, m)
+		}
 		if m.Ruling == nil || !slices.Contains(a.Actions, m.Ruling.Decision) {
 			continue
 		}

@@ -235,6 +235,7 @@ func recount(list []narad.Authority) *desk.State {
 		case *narad.RunFinished, *narad.RunError, *narad.RunCancelled:
 			delete(d.Gates, e.RunID)
 			delete(d.Made, e.RunID)
+			d.Rules = slices.DeleteFunc(d.Rules, func(r facts.PermissionRule) bool { return r.RunID == e.RunID })
 			if e.RunID == e.RootRunID {
 				d.Parked, d.Stopping = stopped[e.RunID] && len(d.Queue) > 0, ""
 				d.StoppedBy, d.Log = facts.Cause{}, desk.Log{}
@@ -329,6 +330,9 @@ func recountCustom(d *desk.State, f *narad.Custom) {
 	}
 	if p, ok := facts.Read[facts.Remembered](f, facts.AgentRemembered); ok {
 		d.Ref = p.Ref
+	}
+	if p, ok := facts.Read[facts.PermissionRule](f, facts.PermissionRemembered); ok {
+		d.Rules = append(slices.DeleteFunc(d.Rules, p.Same), p)
 	}
 	if p, ok := facts.Read[facts.Decided](f, facts.Decision); ok {
 		for _, m := range p.Members {

@@ -154,11 +154,16 @@ func (r Resolve) tell(to *content) {
 		to.must("member", m)
 	}
 	for _, a := range r.Answers {
-		var one content
-		for _, o := range a.Options {
-			one.must("option", strconv.Itoa(o))
-		}
-		one.text("text", a.Text)
-		to.must("answer", string(one))
+		to.must("answer", a.told())
 	}
+}
+
+// told is an answer as it is hashed.
+func (a QuestionAnswer) told() string {
+	var one content
+	for _, o := range a.Options {
+		one.must("option", strconv.Itoa(o))
+	}
+	one.text("text", a.Text)
+	return string(one)
 }

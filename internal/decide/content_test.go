@@ -53,6 +53,9 @@ func TestContentHashesAreForEver(t *testing.T) {
 		{decide.CancelRun{RunID: "r", Reason: "why"}, "1a8cfd958be5c104abecee8e6193a48ce4a4656bc8c34c39d01327b497cb27a6"},
 		{decide.ResolveApproval{RunID: "r", ApprovalID: "i", Decision: "approve", Scope: "edit x"}, "479b317ae1c500d2c1f7b48ea719046ae450aeeb7c90550bcb9869ec593c4d29"},
 		{decide.Publish{Extension: "lab/review", Name: "progress", Payload: narad.Raw(`{"left":3}`)}, "6d63c7105c92874ad66481cba42f19767ddb716f6443b838b2e4d54fbb13f11b"},
+		{decide.DecidePermission{InterruptID: "i", RequestID: "r", Decision: "allow", Remember: "session", Reason: "why"}, "d42b4335adf84b819f2afedf09a2e33b0e0f82446d74e615819573c07fd4ba37"},
+		{decide.AnswerQuestion{InterruptID: "i", Answers: []decide.QuestionAnswer{{Options: []int{0, 2}}, {Text: "own"}}}, "1504a968e95848e58a74dbdff5c9e17bc797a4ac57c31da0cf070c80f8746d7e"},
+		{decide.AnswerQuestion{InterruptID: "i", Dismiss: true}, "ba5d5d5c72c529969278b42b446aeb82a9a8154012459526b0a1cb4edcb7d010"},
 	} {
 		if got := hashOf(t, tt.command); got != tt.want {
 			t.Errorf("%#v\ngot  %s\nwant %s", tt.command, got, tt.want)
@@ -82,6 +85,9 @@ func TestContentHashTellsCommandsApart(t *testing.T) {
 		decide.Resolve{Answers: []decide.QuestionAnswer{{Options: []int{0, 1}}}},
 		decide.Resolve{Answers: []decide.QuestionAnswer{{Options: []int{0}}, {Options: []int{1}}}},
 		decide.Resolve{Answers: []decide.QuestionAnswer{{Text: "0"}}},
+		decide.DecidePermission{}, decide.DecidePermission{Decision: "a"}, decide.DecidePermission{Reason: "a"},
+		decide.AnswerQuestion{}, decide.AnswerQuestion{Dismiss: true}, decide.AnswerQuestion{Answers: []decide.QuestionAnswer{{}}},
+		decide.AnswerQuestion{Answers: []decide.QuestionAnswer{{Options: []int{0}}, {}}},
 	} {
 		if other, twice := seen[hashOf(t, c)]; twice {
 			t.Errorf("%#v and %#v have one hash", c, other)
@@ -111,6 +117,7 @@ func TestContentHashHoldsEveryField(t *testing.T) {
 		decide.StartRootRun{}, decide.SubmitMessage{}, decide.CancelRun{}, decide.ResolveApproval{}, decide.Publish{},
 		decide.Retitle{}, decide.Move{}, decide.ChooseModel{}, decide.ChooseVariant{}, decide.ChooseStyle{},
 		decide.SetPosture{}, decide.SetWarming{}, decide.Branch{},
+		decide.DecidePermission{}, decide.AnswerQuestion{},
 	} {
 		none := hashOf(t, c)
 		whole := reflect.New(reflect.TypeOf(c)).Elem()

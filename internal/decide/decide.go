@@ -66,6 +66,7 @@ const Withdrawn session.RunState = "withdrawn"
 // Closed is how an interrupt was closed.
 type Closed struct {
 	RootRunID       string
+	Kind            string
 	Decision        string
 	SessionSequence int64
 	// Members holds the decision of each member of a pack.

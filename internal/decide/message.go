@@ -54,7 +54,7 @@ func (m Message) propose(d *draft) Answer {
 		return d.enqueue(q)
 	}
 	d.start(q, false, false)
-	return Answer{Status: Accepted, RunID: q.RunID}
+	return Answer{Status: Accepted, RunID: q.RunID, MessageID: q.MessageID}
 }
 
 // check refuses what no state of a session would take.
@@ -124,13 +124,13 @@ func (m Message) steer(d *draft, active string) Answer {
 		MessageID: m.MessageID, MessageScope: narad.ScopeSession, Content: m.Content,
 		AttachmentIDs: m.AttachmentIDs,
 	})
-	return Answer{Status: Accepted, RunID: active, ID: m.MessageID}
+	return Answer{Status: Accepted, RunID: active, ID: m.MessageID, MessageID: m.MessageID}
 }
 
 // enqueue lets a message wait.
 func (d *draft) enqueue(q facts.Queued) Answer {
 	if len(d.desk.Queue) >= d.env.QueueLimit {
-		return refuse(Conflict, "the queue of the session is full")
+		return Answer{Status: Conflict, Detail: "the queue of the session is full", Err: RefusedFull}
 	}
 	fact := facts.Session(facts.InputQueued, q)
 	d.markQueued(fact)
@@ -138,7 +138,7 @@ func (d *draft) enqueue(q facts.Queued) Answer {
 		facts.SetStatus(&fact.Event, facts.Idle, facts.Waiting)
 	}
 	d.add(fact)
-	return Answer{Status: Accepted, RunID: q.RunID}
+	return Answer{Status: Accepted, RunID: q.RunID, MessageID: q.MessageID, Queued: true}
 }
 
 // withdraw takes a message out of the queue.

@@ -35,6 +35,10 @@ type State struct {
 	// Ballots holds the votes that decide nothing yet, by interrupt, request id and actor.
 	Ballots map[string]map[string]map[string]string
 
+	// Rules are the decisions that are remembered, the oldest first. Those of a lane go with
+	// its run.
+	Rules []facts.PermissionRule
+
 	// Gates holds the open gate runs (R10).
 	Gates map[string]bool
 	// Making holds the artifacts that are announced and neither ready nor failed, by id.
@@ -201,6 +205,7 @@ func (s *State) openGate(runID string) {
 func (s *State) ended(e *narad.Event) {
 	delete(s.Gates, e.RunID)
 	delete(s.Made, e.RunID)
+	s.Rules = slices.DeleteFunc(s.Rules, func(r facts.PermissionRule) bool { return r.RunID == e.RunID })
 	if e.RunID != e.RootRunID {
 		return
 	}
@@ -238,6 +243,10 @@ func (s *State) custom(c *narad.Custom) {
 		s.Ref = r.Ref
 	case facts.Decision:
 		s.voted(c)
+	case facts.PermissionRemembered:
+		if r, ok := facts.Read[facts.PermissionRule](c, c.Name); ok {
+			s.Rules = append(slices.DeleteFunc(s.Rules, r.Same), r)
+		}
 	case facts.SessionViewed:
 		s.ViewedAt, s.Seen = c.Timestamp, true
 	default:

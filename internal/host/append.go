@@ -168,6 +168,8 @@ type stored struct {
 	RunID           string        `json:"runId,omitzero"`
 	WorkflowID      string        `json:"workflowId,omitzero"`
 	Detail          string        `json:"detail,omitzero"`
+	MessageID       string        `json:"messageId,omitzero"`
+	Queued          bool          `json:"queued,omitzero"`
 }
 
 // carryAnswer keeps the answer with the facts, under each key of the command. Only
@@ -176,7 +178,7 @@ func carryAnswer(batch *journal.Batch, t *task, a decide.Answer) error {
 	if len(t.keys) == 0 || !a.Status.Accepted() {
 		return nil
 	}
-	value, err := json.Marshal(stored{a.Status, a.Decision, a.RequestID, a.SessionSequence, a.RunID, a.WorkflowID, a.Detail})
+	value, err := json.Marshal(stored{a.Status, a.Decision, a.RequestID, a.SessionSequence, a.RunID, a.WorkflowID, a.Detail, a.MessageID, a.Queued})
 	if err != nil {
 		return fmt.Errorf("encode answer: %w", err)
 	}
@@ -212,6 +214,7 @@ func (o *owner) firstAnswer(ctx context.Context, t *task) (decide.Answer, bool, 
 		a := decide.Answer{
 			Status: s.Status, Decision: s.Decision, RequestID: s.RequestID,
 			SessionSequence: s.SessionSequence, RunID: s.RunID, WorkflowID: s.WorkflowID, Detail: s.Detail,
+			MessageID: s.MessageID, Queued: s.Queued,
 			Repeated: true,
 		}
 		if !bytes.Equal(row.Hash, t.hash) {

@@ -89,7 +89,7 @@ func actionOf(c decide.Command) access.Action {
 		return access.RedactMessage
 	case decide.Publish:
 		return access.PublishExtension
-	case decide.Resolve, decide.ResolveApproval:
+	case decide.Resolve, decide.ResolveApproval, decide.DecidePermission, decide.AnswerQuestion:
 		return access.ResolveInterrupt
 	}
 	return ""
@@ -270,7 +270,7 @@ func (o *owner) closedInterrupt(ctx context.Context) func(string) (decide.Closed
 			return decide.Closed{}, false
 		}
 		v := index.Read[index.Interrupt](row.Value)
-		return decide.Closed{RootRunID: v.RootRunID, Decision: v.Decision, SessionSequence: v.SessionSequence, Members: v.Members}, true
+		return decide.Closed{RootRunID: v.RootRunID, Kind: v.Kind, Decision: v.Decision, SessionSequence: v.SessionSequence, Members: v.Members}, true
 	}
 }
 

@@ -115,6 +115,7 @@ func Changes(before *session.State, d *desk.State, fact narad.Authority) []journ
 		c.interruptRequested(f)
 	case *narad.InterruptResolved:
 		c.interruptResolved(f)
+		c.decisions(f.InterruptID)
 	case *narad.WorkflowStarted:
 		c.workflowStarted(f)
 	case *narad.WorkflowStep:
@@ -138,7 +139,7 @@ type changes struct {
 func (c *changes) after() *desk.State {
 	after := *c.desk
 	after.Queue = slices.Clone(c.desk.Queue)
-	after.Votes, after.Ballots, after.Gates, after.Making, after.Made = nil, nil, nil, nil, nil // no row depends on them
+	after.Votes, after.Ballots, after.Rules, after.Gates, after.Making, after.Made = nil, nil, nil, nil, nil, nil // no row depends on them
 	after.Apply(c.fact)
 	return &after
 }
@@ -159,6 +160,8 @@ func (c *changes) custom(f *narad.Custom) {
 			c.put(journal.RunRow{ID: q.RunID, Session: f.SessionID, Root: q.RunID, First: uint64(f.SessionSequence), State: Queued})
 		}
 		c.queue()
+	case facts.Decision:
+		c.memberDecisions(f)
 	case facts.InputWithdrawn:
 		w, _ := facts.Read[facts.Withdrawn](f, f.Name)
 		at := uint64(f.SessionSequence)
