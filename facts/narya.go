@@ -174,8 +174,6 @@ type Steps struct {
 	// StartedAt is when the step began that ends, Output what it came to.
 	StartedAt string `json:"startedAt,omitzero"`
 	Output    string `json:"output,omitzero"`
-	// NodeID is the step that a workflow.cancelled or workflow.error cut short.
-	NodeID string `json:"nodeId,omitzero"`
 }
 
 // SetSteps records how far a workflow is.

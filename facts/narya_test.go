@@ -28,7 +28,7 @@ func TestOptionalFieldsOfNarya(t *testing.T) {
 		LastRound: &facts.Tokens{Input: 1, Output: 2, CacheRead: &n, CacheWrite: &n, CostUSD: &cost},
 		CostUSD:   &cost, ElapsedMs: &n, ContextWindow: &n,
 	}
-	steps := facts.Steps{Completed: &n, Total: &n, StartedAt: "2026-01-02T03:04:05Z", Output: "x", NodeID: "one"}
+	steps := facts.Steps{Completed: &n, Total: &n, StartedAt: "2026-01-02T03:04:05Z", Output: "x"}
 	touches := []facts.FileTouch{{Path: "/a", Op: "read"}}
 	f := &narad.RunFinished{}
 	f.RootRunID, f.RunID = "r", "r"

@@ -160,9 +160,6 @@ func (p *projection) workflow(fact narad.Authority) {
 		told.Step = p.step(f, far)
 	case *narad.WorkflowEnded:
 		told.Status = endedStatus(f)
-		if far.NodeID != "" {
-			told.Step = &WorkflowStep{Name: clip(far.NodeID, maxStepName), Status: WorkflowStopped, FinishedAt: p.event.Timestamp}
-		}
 	}
 	p.tell(told)
 }
@@ -190,7 +187,10 @@ func (p *projection) step(f *narad.WorkflowStep, far facts.Steps) *WorkflowStep 
 		step.Status = WorkflowCompleted
 	default:
 		step.Status = WorkflowFailed
-		_, message := facts.StepFailure(p.event)
+		code, message := facts.StepFailure(p.event)
+		if code == "stopped" {
+			step.Status = WorkflowStopped
+		}
 		step.Output = orElse(step.Output, message)
 	}
 	step.FinishedAt = p.event.Timestamp

@@ -268,8 +268,9 @@ func TestProjection(t *testing.T) {
 		{"a workflow ends", in("", &narad.WorkflowEnded{Kind: narad.TypeWorkflowFinished}, ofWorkflow, status("running", "idle")), []string{
 			`workflow-progress {"runId":"w","status":"completed"}`, `session-status-changed {"status":"idle","previousStatus":"running"}`}},
 		{"a workflow fails", in("", &narad.WorkflowEnded{Kind: narad.TypeWorkflowError}, ofWorkflow), []string{`workflow-progress {"runId":"w","status":"failed"}`}},
-		{"a workflow is stopped", in("", &narad.WorkflowEnded{Kind: narad.TypeWorkflowCancelled}, ofWorkflow, func(e *narad.Event) { facts.SetSteps(e, facts.Steps{NodeID: "one"}) }), []string{
-			`workflow-progress {"runId":"w","status":"stopped","step":{"name":"one","status":"stopped","finishedAt":"` + at + `"}}`}},
+		{"a step is stopped", in("", &narad.WorkflowStep{Kind: narad.TypeWorkflowStepFailed, NodeID: "one"}, ofWorkflow, func(e *narad.Event) { facts.SetStepFailure(e, "stopped", "", "") }), []string{
+			`workflow-progress {"runId":"w","status":"running","step":{"name":"one","status":"stopped","finishedAt":"` + at + `"}}`}},
+		{"a workflow is stopped", in("", &narad.WorkflowEnded{Kind: narad.TypeWorkflowCancelled}, ofWorkflow), []string{`workflow-progress {"runId":"w","status":"stopped"}`}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := told(t, c.fact); !slices.Equal(got, c.want) {
@@ -423,7 +424,6 @@ func TestFactsThatNoHostWrites(t *testing.T) {
 		{"a time below zero", in("r", &narad.ToolCallFinished{ToolCallID: "c", Outcome: narad.OutcomeSuccess}, minus), `"status":"ok"}`},
 		{"steps below zero", in("", &narad.WorkflowStep{Kind: narad.TypeWorkflowStepFinished, NodeID: "n"}, ofWorkflow, minus), `{"name":"n","status":"completed","finishedAt":"` + at + `"}}`},
 		{"a long node", in("", &narad.WorkflowStep{Kind: narad.TypeWorkflowStepStarted, NodeID: long}, ofWorkflow), `"name":"` + long[:2*255] + `…"`},
-		{"a long node that was stopped", in("", &narad.WorkflowEnded{Kind: narad.TypeWorkflowCancelled}, ofWorkflow, func(e *narad.Event) { facts.SetSteps(e, facts.Steps{NodeID: long}) }), `"name":"` + long[:2*255] + `…"`},
 		{"a long title", custom("", facts.SessionCreated, facts.Created{Title: long, Cwd: long}), `"title":"` + long[:2*511] + `…","repository":"` + long[:2*4095] + `…"`},
 		{"a long fault", in("r", &narad.RunError{Message: long}), `"message":"` + long[:2*4095] + `…"`},
 		{"a fault without words", in("r", &narad.RunError{}), `"message":"The agent ended the turn with an error of its own, or its process ended."`},

@@ -174,6 +174,9 @@ type Ending struct {
 	// "content-filter", ...
 	StopReason string
 	Usage      *narad.Usage
+	// Turn is what else the run took, as far as the agent knows (R42). How long it took is
+	// the host's to tell.
+	Turn facts.Turn
 }
 
 // Outcome is one of the three ways to end.
@@ -310,6 +313,9 @@ type ToolResult struct {
 	Response narad.Raw
 	Code     string
 	Message  string
+	// Touches are the files that the call read or, as one that succeeded, changed. The first
+	// 128 of them are recorded.
+	Touches []facts.FileTouch
 }
 
 // ResultOf is how a client tool call ended. An executor tells the code and the message of

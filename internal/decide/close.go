@@ -193,6 +193,8 @@ type Ending struct {
 	Message    string
 	StopReason string
 	Usage      *narad.Usage
+	// Turn is what the run took, as far as its agent knows (R42).
+	Turn facts.Turn
 }
 
 func (e Ended) propose(d *draft) Answer {
@@ -229,10 +231,14 @@ func (d *draft) endRoot(run session.Run, how closing, terminal narad.Authority) 
 
 // of is how a run ends: as its agent says, unless it was stopped.
 func (e Ending) of(run session.Run) (closing, narad.Authority) {
+	how, terminal := endedClosing(), e.terminal()
 	if run.StopRequested {
-		return stoppedClosing(), &narad.RunCancelled{Code: "stopped", Usage: e.Usage}
+		how, terminal = stoppedClosing(), &narad.RunCancelled{Code: "stopped", Usage: e.Usage}
 	}
-	return endedClosing(), e.terminal()
+	if e.Turn != (facts.Turn{}) {
+		facts.SetTurn(terminal.Envelope(), e.Turn)
+	}
+	return how, terminal
 }
 
 func (e Ending) terminal() narad.Authority {

@@ -45,6 +45,9 @@ type Env struct {
 	Models []Model
 	// Log is what root runs record of their headless log (R35).
 	Log Log
+	// Elapsed tells how long an open run has been under way, in milliseconds of a steady
+	// clock; false for one that began before the host did. Nil knows of none.
+	Elapsed func(runID string) (milliseconds int64, known bool)
 	// Run tells the state of a run that is no longer open, and Interrupt how an
 	// interrupt was closed. They may be nil for commands that need neither.
 	Run       func(runID string) (session.RunState, bool)
@@ -121,6 +124,9 @@ type cause struct{ commandID, inputID string }
 func (d *draft) add(list ...narad.Authority) {
 	for _, f := range list {
 		e := f.Envelope()
+		if resolved, ok := f.(*narad.InterruptResolved); ok {
+			d.markResolved(resolved)
+		}
 		facts.SetCaused(e, d.cause.commandID)
 		facts.SetInputID(e, d.cause.inputID)
 	}

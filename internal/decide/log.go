@@ -27,7 +27,9 @@ func (d *draft) markAsked(r session.Run, f narad.Authority) {
 	case *narad.RunFinished, *narad.RunError, *narad.RunCancelled:
 		if d.gate(r) {
 			facts.SetGate(f.Envelope())
+			break
 		}
+		d.markTook(r, f.Envelope())
 	}
 }
 
@@ -60,7 +62,7 @@ func (d *draft) callsToAsk(id string) bool {
 func (d *draft) asked(id string) session.Interrupt {
 	for _, f := range d.facts {
 		if i, ok := f.(*narad.InterruptRequested); ok && i.InterruptID == id {
-			return session.Interrupt{Kind: i.Kind, Input: i.Input}
+			return session.Interrupt{Kind: i.Kind, Input: i.Input, Actions: i.Actions}
 		}
 	}
 	i, _ := d.state.Interrupt(id)

@@ -49,6 +49,8 @@ type FinishTool struct {
 	Response   narad.Raw
 	Code       string
 	Message    string
+	// Touches are the files that the call read or changed.
+	Touches []facts.FileTouch
 	// Artifacts are what the call brought besides its response (R7).
 	Artifacts []Artifact
 }
@@ -72,7 +74,9 @@ func (t FinishTool) propose(d *draft) Answer {
 		d.produced(run, a)
 	}
 	d.subject()
-	d.in(run, d.finish(tool, t.Outcome, t.Response, t.Code, t.Message))
+	finish := d.finish(tool, t.Outcome, t.Response, t.Code, t.Message)
+	facts.SetFileTouches(&finish.Event, t.Touches)
+	d.in(run, finish)
 	return answer
 }
 

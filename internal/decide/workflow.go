@@ -19,6 +19,8 @@ type StartWorkflow struct {
 	// Name and Start are what the file says of itself.
 	Name  string
 	Start string
+	// Steps is how many steps the workflow takes, nil where that depends.
+	Steps *int64
 }
 
 func (w StartWorkflow) propose(d *draft) Answer {
@@ -41,6 +43,8 @@ func (w StartWorkflow) propose(d *draft) Answer {
 	}
 	started := &narad.WorkflowStarted{NodeID: w.Start, DefaultClientExecutorID: d.desk.Created.ClientExecutorID}
 	facts.SetStatus(&started.Event, d.restStatus(), facts.Running)
+	none := int64(0)
+	facts.SetSteps(&started.Event, facts.Steps{Completed: &none, Total: w.Steps})
 	d.of(id, started)
 	d.of(id, facts.Workflow(id, facts.WorkflowDefined, facts.Defined{
 		Name: w.Name, Definition: w.Definition, Input: input,
@@ -58,10 +62,14 @@ func (d *draft) of(workflowID string, f narad.Authority) {
 // set. Each part is told once: what comes next is read from the facts.
 type Advance struct {
 	WorkflowID string
-	Finish     *FinishStep
-	Edge       *Edge
-	Begin      *BeginStep
-	End        *EndWorkflow
+	// Completed is how many steps were finished before, Total how many the workflow takes,
+	// nil where that depends.
+	Completed int64
+	Total     *int64
+	Finish    *FinishStep
+	Edge      *Edge
+	Begin     *BeginStep
+	End       *EndWorkflow
 }
 
 // FinishStep ends the step under way.
@@ -73,6 +81,9 @@ type FinishStep struct {
 	Failed  bool
 	Code    string
 	Message string
+	// StartedAt is when the step began, Output what it came to, for people.
+	StartedAt string
+	Output    string
 	// Retry is when the next attempt may start; zero if there is none.
 	Retry time.Time
 }
@@ -93,6 +104,8 @@ type BeginStep struct {
 	// RunID is the run of the step's agent, "" for none. Prompt may be empty.
 	RunID  string
 	Prompt string
+	// Agent is the name of that agent, "" where several work or a script of the file does.
+	Agent string
 	// Executor is bound to the run where the session names none (R34).
 	Executor string
 	Ask      *Ask
@@ -112,11 +125,11 @@ type EndWorkflow struct {
 func (a Advance) TooLarge() Advance {
 	const code, why = "data_too_large", "What was to be recorded is larger, or nests deeper, than a fact may."
 	if f := a.Finish; f != nil {
-		return Advance{WorkflowID: a.WorkflowID, Finish: &FinishStep{
-			NodeID: f.NodeID, Attempt: f.Attempt, RunID: f.RunID, Failed: true, Code: code, Message: why,
+		return Advance{WorkflowID: a.WorkflowID, Completed: a.Completed, Total: a.Total, Finish: &FinishStep{
+			NodeID: f.NodeID, Attempt: f.Attempt, RunID: f.RunID, Failed: true, Code: code, Message: why, StartedAt: f.StartedAt,
 		}}
 	}
-	return Advance{WorkflowID: a.WorkflowID, End: &EndWorkflow{Kind: narad.TypeWorkflowError, Code: code, Message: why}}
+	return Advance{WorkflowID: a.WorkflowID, Completed: a.Completed, Total: a.Total, End: &EndWorkflow{Kind: narad.TypeWorkflowError, Code: code, Message: why}}
 }
 
 func (a Advance) propose(d *draft) Answer {
@@ -133,17 +146,18 @@ func (a Advance) propose(d *draft) Answer {
 		return refuseRecord(RefusedInvalid, "no place is free")
 	}
 	d.closing = a.Begin == nil
+	far := facts.Steps{Completed: &a.Completed, Total: a.Total}
 	if a.Finish != nil {
-		a.Finish.add(d, id)
+		a.Finish.add(d, id, &far)
 	}
 	if a.Edge != nil {
 		d.of(id, a.Edge.fact())
 	}
 	if a.Begin != nil {
-		a.Begin.add(d, id)
+		a.Begin.add(d, id, &far)
 	}
 	if a.End != nil {
-		a.End.add(d, id)
+		a.End.add(d, id, far)
 	}
 	return answer
 }
@@ -154,7 +168,8 @@ func (d *draft) stoppingWorkflow(id string) bool {
 	return known && w.StopRequested
 }
 
-func (f FinishStep) add(d *draft, workflow string) {
+// add ends the step; far is how far the workflow is, before and then after it.
+func (f FinishStep) add(d *draft, workflow string, far *facts.Steps) {
 	if f.Data != nil {
 		d.of(workflow, facts.Workflow(workflow, facts.WorkflowData, facts.Noted{NodeID: f.NodeID, Set: f.Data}))
 	}
@@ -169,7 +184,13 @@ func (f FinishStep) add(d *draft, workflow string) {
 			retry = narad.Timestamp(f.Retry)
 		}
 		facts.SetStepFailure(&step.Event, f.Code, f.Message, retry)
+	} else {
+		completed := *far.Completed + 1
+		far.Completed = &completed
 	}
+	told := *far
+	told.StartedAt, told.Output = f.StartedAt, f.Output
+	facts.SetSteps(&step.Event, told)
 	d.of(workflow, step)
 }
 
@@ -181,11 +202,12 @@ func (e Edge) fact() *narad.WorkflowEdgeTaken {
 	return f
 }
 
-func (b BeginStep) add(d *draft, workflow string) {
+func (b BeginStep) add(d *draft, workflow string, far *facts.Steps) {
 	start := &narad.WorkflowStep{Kind: narad.TypeWorkflowStepStarted, NodeID: b.NodeID, StepAttempt: b.Attempt}
 	if b.RunID != "" {
 		start.AgentRunID, start.AgentSessionID = b.RunID, d.state.SessionID()
 	}
+	facts.SetSteps(&start.Event, *far)
 	d.of(workflow, start)
 	switch {
 	case b.RunID != "":
@@ -193,7 +215,8 @@ func (b BeginStep) add(d *draft, workflow string) {
 	case b.Ask != nil:
 		b.ask(d, workflow)
 	default:
-		FinishStep{NodeID: b.NodeID, Attempt: b.Attempt, Data: b.Data}.add(d, workflow)
+		now := narad.Timestamp(d.env.Now)
+		FinishStep{NodeID: b.NodeID, Attempt: b.Attempt, Data: b.Data, StartedAt: now}.add(d, workflow, far)
 	}
 }
 
@@ -203,6 +226,7 @@ func (b BeginStep) run(d *draft, workflow string) {
 	run := &narad.RunStarted{ClientExecutorID: orElse(d.desk.Created.ClientExecutorID, b.Executor)}
 	run.RootRunID, run.RunID = b.RunID, b.RunID
 	d.markStart(run)
+	facts.SetAgentName(&run.Event, b.Agent)
 	d.of(workflow, run)
 	if b.Prompt == "" {
 		return
@@ -236,9 +260,10 @@ func (b BeginStep) ask(d *draft, workflow string) {
 	}
 }
 
-func (e EndWorkflow) add(d *draft, workflow string) {
+func (e EndWorkflow) add(d *draft, workflow string, far facts.Steps) {
 	end := &narad.WorkflowEnded{Kind: e.Kind, Code: e.Code, Message: e.Message}
 	facts.SetWorkflowOutput(&end.Event, e.Output)
+	facts.SetSteps(&end.Event, far)
 	next := e.Kind != narad.TypeWorkflowCancelled && len(d.desk.Queue) > 0 && d.env.MayStart
 	if !next {
 		facts.SetStatus(&end.Event, facts.Running, d.restStatus())

@@ -49,6 +49,8 @@ type State struct {
 	// requested it.
 	Stopping  string
 	StoppedBy facts.Cause
+	// Spent is what its runs took.
+	Spent Spent
 	// Log is the active root run's place in the headless contract.
 	Log Log
 }
@@ -122,6 +124,7 @@ func (s *State) Apply(rec narad.Authority) {
 		}
 	case *narad.RunFinished, *narad.RunError, *narad.RunCancelled:
 		s.ended(rec.Envelope())
+		s.Spent.add(rec)
 	case *narad.WorkflowEnded: // one is cancelled by a stop alone
 		s.Parked = r.Kind == narad.TypeWorkflowCancelled && len(s.Queue) > 0
 	case *narad.InterruptResolved:

@@ -86,6 +86,9 @@ type stage struct {
 // open starts a host. The journal may have seen another one before.
 func open(t *testing.T, j journal.Journal, kind agent.Kind, o host.Options) *stage {
 	t.Helper()
+	if o.Numbers == nil { // verify counts, so the host does
+		o.Numbers = numbers.Of
+	}
 	s := &stage{t: t, journal: j, feed: feed.New(j, feed.Options{})}
 	s.host = host.New(j, s.feed, cast{kind}, o)
 	if err := s.host.Start(t.Context()); err != nil {

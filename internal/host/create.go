@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -31,7 +32,7 @@ func (h *Host) checkCreate(ctx context.Context, id string, c *decide.Create) (re
 		return "no agent has that name", nil
 	}
 	if c.Payload.Cwd == "" {
-		return "", nil
+		return "", h.ownDirectory(c)
 	}
 	if !filepath.IsAbs(c.Payload.Cwd) {
 		return "cwd must be an absolute path", nil
@@ -41,6 +42,22 @@ func (h *Host) checkCreate(ctx context.Context, id string, c *decide.Create) (re
 		return "", nil
 	}
 	return insideOf(h.opt.Roots, c.Payload.Cwd), nil
+}
+
+// ownDirectory lets a session that names no directory work where the host does, if it may
+// work there at all: Narya shows a directory for each session.
+func (h *Host) ownDirectory(c *decide.Create) error {
+	if h.opt.Mappings.Narya == 0 {
+		return nil
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return fmt.Errorf("find the host's directory: %w", err)
+	}
+	if h.opt.Roots == nil || insideOf(h.opt.Roots, dir) == "" {
+		c.Payload.Cwd = dir
+	}
+	return nil
 }
 
 // insideOf says why a directory does not lie below one of the roots, wherever symbolic

@@ -49,6 +49,7 @@ type owner struct {
 	stall   <-chan time.Time                          // set while the workflow rests
 	failure error                                     // why the owner must end
 	unread  error                                     // why a decision does not know what it must
+	began   map[string]time.Time                      // when the open runs did that began under this owner
 	env     decide.Env                                // what is the same for every decision
 }
 
@@ -58,18 +59,25 @@ func newOwner(h *Host, id string) *owner {
 		mailbox: make(chan *task, h.opt.Mailbox), records: make(chan *task), change: make(chan struct{}, 1),
 		loaded: make(chan struct{}), ended: make(chan struct{}), left: make(chan struct{}),
 		asked: map[string][]waiter{}, called: map[string][]chan *narad.ToolCallFinished{},
-		paused: map[string][]chan struct{}{},
+		paused: map[string][]chan struct{}{}, began: map[string]time.Time{},
 	}
 	o.keeper = newKeeper(o)
 	ctx := context.WithoutCancel(h.life)
 	o.env = decide.Env{
 		ExecutorPresent: o.present, AwaitExecutor: !h.opt.FailAbsent,
 		NewID: h.opt.NewID, QueueLimit: h.opt.QueueLimit,
-		Run: o.endedRun(ctx), Workflow: o.endedWorkflow(ctx), Interrupt: o.closedInterrupt(ctx), Message: o.recorded(ctx),
+		Elapsed: o.elapsed, Run: o.endedRun(ctx), Workflow: o.endedWorkflow(ctx), Interrupt: o.closedInterrupt(ctx), Message: o.recorded(ctx),
 		Attachment: o.readyAttachment(ctx), Removed: o.removedAttachment(ctx),
 		Log: decide.Log{Mapping: h.opt.LogMapping, Policy: h.opt.LogPolicy},
 	}
 	return o
+}
+
+// elapsed is how long a run has been under way by the monotonic clock (R42); false for one
+// that began under another owner.
+func (o *owner) elapsed(runID string) (milliseconds int64, known bool) {
+	began, known := o.began[runID]
+	return time.Since(began).Milliseconds(), known
 }
 
 // live loads the session and serves it until it is idle, the host ends, or an append

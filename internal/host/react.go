@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/mahati-host/mahati/internal/agent"
 	"github.com/mahati-host/mahati/narad"
@@ -13,6 +14,7 @@ func (o *owner) react(list []narad.Authority) {
 	for i, fact := range list {
 		switch f := fact.(type) {
 		case *narad.RunStarted:
+			o.began[f.RunID] = time.Now()
 			if f.RunID == f.RootRunID {
 				o.begin(f.RunID, o.promptOf(list[i:]), nil)
 			}
@@ -35,6 +37,7 @@ func (o *owner) react(list []narad.Authority) {
 		case *narad.RunResumed:
 			o.resumed(f.RunID)
 		case *narad.RunFinished, *narad.RunError, *narad.RunCancelled:
+			delete(o.began, fact.Envelope().RunID)
 			o.resumed(fact.Envelope().RunID) // what waits for it is told that it has ended
 			if o.active != nil && fact.Envelope().RunID == o.active.id {
 				o.active = nil

@@ -116,7 +116,7 @@ func endingOf(e agent.Ending) decide.Ending {
 		state = session.Cancelled
 	}
 	return decide.Ending{
-		State: state, Code: shorten(e.Code), Message: shorten(e.Message), StopReason: shorten(e.StopReason), Usage: e.Usage,
+		State: state, Code: shorten(e.Code), Message: shorten(e.Message), StopReason: shorten(e.StopReason), Usage: e.Usage, Turn: e.Turn,
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/mahati-host/mahati/facts"
 	"github.com/mahati-host/mahati/internal/agent"
@@ -43,7 +44,7 @@ func (h *handle) StartTool(ctx context.Context, t agent.Tool) (string, error) {
 func (h *handle) FinishTool(ctx context.Context, toolCallID string, r agent.ToolResult) error {
 	finish := decide.FinishTool{
 		RunID: h.info.RunID, ToolCallID: toolCallID, Outcome: r.Outcome, Response: r.Response,
-		Code: shorten(r.Code), Message: shorten(r.Message),
+		Code: shorten(r.Code), Message: shorten(r.Message), Touches: touched(r.Touches),
 	}
 	switch {
 	case r.Response == nil:
@@ -56,6 +57,26 @@ func (h *handle) FinishTool(ctx context.Context, toolCallID string, r agent.Tool
 		return h.finishLarge(ctx, finish)
 	}
 	return h.finished(toolCallID, err)
+}
+
+// Bounds of the files that a call touched: how many, and the bytes of a path.
+const (
+	maxTouches = 128
+	maxPath    = 4096
+)
+
+// touched is as much of what a call touched as a fact may hold.
+func touched(list []facts.FileTouch) []facts.FileTouch {
+	fits := make([]facts.FileTouch, 0, min(len(list), maxTouches))
+	for _, t := range list {
+		if len(fits) == maxTouches {
+			break
+		}
+		if t.Path != "" && len(t.Path) <= maxPath && utf8.ValidString(t.Path) {
+			fits = append(fits, t)
+		}
+	}
+	return fits
 }
 
 // finishLarge finishes a call whose response no event can hold.

@@ -30,7 +30,7 @@ func (h *Host) checkWorkflow(w *decide.StartWorkflow) (refusal string) {
 			return fmt.Sprintf("no agent has the name %q", name)
 		}
 	}
-	w.Name, w.Start = def.Name, def.Start
+	w.Name, w.Start, w.Steps = def.Name, def.Start, counted(def.Total())
 	return ""
 }
 
@@ -148,9 +148,11 @@ func (o *owner) takeOn(t *task) {
 
 // advanceBy makes a move a command.
 func (o *owner) advanceBy(m flow.Move) decide.Advance {
-	a := decide.Advance{WorkflowID: o.control.Session.ActiveWorkflowID()}
+	a := decide.Advance{
+		WorkflowID: o.control.Session.ActiveWorkflowID(), Completed: int64(o.flow.Completed()), Total: counted(o.flow.Total()),
+	}
 	if f := m.Finish; f != nil {
-		a.Finish = &decide.FinishStep{NodeID: f.NodeID, Attempt: int64(f.Attempt), RunID: f.RunID, Data: f.Data}
+		a.Finish = &decide.FinishStep{NodeID: f.NodeID, Attempt: int64(f.Attempt), RunID: f.RunID, Data: f.Data, StartedAt: f.StartedAt, Output: f.Output}
 		if why := f.Failure; why != nil {
 			a.Finish.Failed, a.Finish.Code, a.Finish.Message, a.Finish.Retry = true, shorten(why.Code), shorten(why.Message), why.Retry
 		}
@@ -161,7 +163,7 @@ func (o *owner) advanceBy(m flow.Move) decide.Advance {
 	if b := m.Begin; b != nil {
 		a.Begin = &decide.BeginStep{NodeID: b.NodeID, Attempt: int64(b.Attempt), Prompt: b.Prompt, Data: b.Data, Ask: o.askBy(b.Ask)}
 		if b.Run {
-			a.Begin.RunID = o.host.opt.NewID()
+			a.Begin.RunID, a.Begin.Agent = o.host.opt.NewID(), b.Agent
 			a.Begin.Executor = o.host.opt.Assign(b.Agent, "")
 		}
 	}
@@ -169,6 +171,15 @@ func (o *owner) advanceBy(m flow.Move) decide.Advance {
 		a.End = &decide.EndWorkflow{Kind: endKinds[e.State], Code: e.Code, Message: e.Message, Output: e.Output}
 	}
 	return a
+}
+
+// counted is a number of steps, nil where it is not known.
+func counted(steps int, known bool) *int64 {
+	if !known {
+		return nil
+	}
+	n := int64(steps)
+	return &n
 }
 
 var endKinds = map[flow.EndState]narad.Type{

@@ -28,6 +28,8 @@ type Session struct {
 	ClientKind       string   `json:"clientKind,omitzero"`
 	ClientExecutorID string   `json:"clientExecutorId,omitzero"`
 	RequiredProfiles []string `json:"requiredProfiles,omitempty"`
+	// Spent is what its runs took; it is kept for sessions of Narya alone.
+	Spent desk.Spent `json:"spent,omitzero"`
 	// Narya is the version of Narya's mapping: a session of 0 is none of that contract (R1).
 	Narya     int    `json:"narya,omitzero"`
 	CreatedAt string `json:"createdAt"`
@@ -215,16 +217,17 @@ func (c *changes) catalogue(state string) {
 
 func sessionRow(id, state string, d *desk.State) journal.SessionRow {
 	created := d.Created
-	return journal.SessionRow{
-		Session: id, Workspace: created.WorkspaceID, State: state,
-		Value: value(Session{
-			Cwd: d.Cwd, Title: d.Title, Agent: created.Agent, ClientKind: created.ClientKind,
-			ClientExecutorID: created.ClientExecutorID, RequiredProfiles: created.RequiredProfiles,
-			Narya: created.Mappings.Narya, CreatedAt: d.CreatedAt, UpdatedAt: d.UpdatedAt,
-			Provider: d.Provider, Model: d.Model, Variant: d.Variant, Style: d.Style, Posture: d.Posture,
-			Warming: d.Warming, ViewedAt: d.ViewedAt, ParentSessionID: created.ParentSessionID,
-		}),
+	is := Session{
+		Cwd: d.Cwd, Title: d.Title, Agent: created.Agent, ClientKind: created.ClientKind,
+		ClientExecutorID: created.ClientExecutorID, RequiredProfiles: created.RequiredProfiles,
+		Narya: created.Mappings.Narya, CreatedAt: d.CreatedAt, UpdatedAt: d.UpdatedAt,
+		Provider: d.Provider, Model: d.Model, Variant: d.Variant, Style: d.Style, Posture: d.Posture,
+		Warming: d.Warming, ViewedAt: d.ViewedAt, ParentSessionID: created.ParentSessionID,
 	}
+	if is.Narya > 0 {
+		is.Spent = d.Spent
+	}
+	return journal.SessionRow{Session: id, Workspace: created.WorkspaceID, State: state, Value: value(is)}
 }
 
 // openWork marks the session while something is active or waits in it.

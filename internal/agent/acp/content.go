@@ -58,6 +58,9 @@ type diff struct {
 	New  string  `json:"newText"`
 }
 
+// made reports whether the change makes a file that was not there.
+func (d diff) made() bool { return d.Old == nil }
+
 // content is what a tool call has brought so far.
 type content struct {
 	text  text

@@ -31,6 +31,7 @@ type peer struct {
 	accepts   accepts      // in prompts
 	methods   []string     // its ways to sign in
 	sessionID string
+	spent     *float64 // in US dollars by the session so far, nil if that is not known; the run's own
 
 	mu    sync.Mutex
 	turn  *turn // guarded by mu: that updates belong to, nil between prompts
@@ -232,7 +233,7 @@ func (p *peer) create(ctx context.Context) error {
 	if answer.SessionID == "" || len(answer.SessionID) > longest {
 		return fmt.Errorf("make a session: %w", errGarbage)
 	}
-	p.sessionID = answer.SessionID
+	p.sessionID, p.spent = answer.SessionID, new(float64)
 	return nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	wire "github.com/coder/acp-go-sdk"
+	"github.com/mahati-host/mahati/facts"
 	"github.com/mahati-host/mahati/internal/agent"
 	"github.com/mahati-host/mahati/narad"
 )
@@ -190,6 +191,35 @@ func (t *turn) files(tool *tool) []string {
 	return slices.Compact(list)
 }
 
+// touches are the files that a call which succeeded has read or changed, as far as its
+// agent tells: a diff without an old text has made its file.
+func (t *turn) touches(tool *tool) []facts.FileTouch {
+	var list []facts.FileTouch
+	told := map[string]bool{}
+	add := func(path, op string) {
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(t.peer.child.dir, path)
+		}
+		if !told[path] {
+			told[path] = true
+			list = append(list, facts.FileTouch{Path: path, Op: op})
+		}
+	}
+	for _, d := range tool.content.Diffs {
+		op := "edit"
+		if d.made() {
+			op = "write"
+		}
+		add(d.Path, op)
+	}
+	if kind := tool.knownKind(); kind == string(wire.ToolKindRead) || kind == string(wire.ToolKindEdit) || kind == string(wire.ToolKindDelete) {
+		for _, path := range tool.paths {
+			add(path, kind)
+		}
+	}
+	return list
+}
+
 var kinds = []wire.ToolKind{
 	wire.ToolKindRead, wire.ToolKindEdit, wire.ToolKindDelete, wire.ToolKindMove, wire.ToolKindSearch,
 	wire.ToolKindExecute, wire.ToolKindThink, wire.ToolKindFetch,
@@ -271,6 +301,9 @@ func (t *turn) finish(tool *tool, r agent.ToolResult) {
 	}
 	for i := range tool.content.Other {
 		t.keep(tool.by, tool.id, &tool.content.Other[i])
+	}
+	if r.Outcome == narad.OutcomeSuccess {
+		r.Touches = t.touches(tool)
 	}
 	err := mended(tool.response(), func(response narad.Raw) error {
 		r.Response = response

@@ -24,10 +24,11 @@ const (
 // connection's reader until that has seen the answer, and then to the run; what open
 // permissions share with them is guarded.
 type turn struct {
-	peer *peer
-	log  *slog.Logger
-	root *voice
-	plan plan
+	peer  *peer
+	log   *slog.Logger
+	root  *voice
+	plan  plan
+	tally tally
 
 	wanted context.Context // the run's own
 	asking context.Context // of open permissions: until the run is stopped or ends
@@ -51,7 +52,8 @@ type turn struct {
 func newTurn(ctx, life context.Context, p *peer, h agent.Handle) *turn {
 	t := &turn{
 		wanted: ctx, peer: p, root: &voice{h: h}, lost: make(chan struct{}), closed: map[string]struct{}{},
-		log: p.opt.Logger.With("session", p.about.ID, "run", h.Info().RunID),
+		tally: tally{before: p.spent},
+		log:   p.opt.Logger.With("session", p.about.ID, "run", h.Info().RunID),
 	}
 	t.asking, t.cancel = context.WithCancel(ctx)
 	t.record, t.stop = context.WithCancel(context.WithoutCancel(ctx))
@@ -78,6 +80,8 @@ func (t *turn) update(u *update) error {
 		return t.toolCall(u, u.Kind == kindTool)
 	case kindPlan:
 		t.showPlan(u.Entries)
+	case kindUsage:
+		t.tally.learn(u)
 	}
 	return nil // commands, modes, the echo of the prompt, and what is yet to be invented
 }
@@ -111,6 +115,8 @@ func (t *turn) end(r reply) agent.Ending {
 	t.cancel()
 	t.asks.Wait()
 	e := t.ending(r)
+	e.Turn = t.tally.turn()
+	t.peer.spent = t.tally.after()
 	t.hush(t.root)
 	for _, tool := range t.openOf(t.root) {
 		t.finish(tool, leftOpen(e))

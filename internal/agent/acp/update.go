@@ -41,6 +41,15 @@ type update struct {
 	RawOutput  json.RawMessage `json:"rawOutput"`
 
 	Entries []entry `json:"entries"`
+
+	// Size is the context window in tokens, Cost what the session has cost so far.
+	Size *int64 `json:"size"`
+	Cost *cost  `json:"cost"`
+}
+
+type cost struct {
+	Amount   float64 `json:"amount"`
+	Currency string  `json:"currency"`
 }
 
 type location struct {
@@ -60,6 +69,7 @@ const (
 	kindTool       = "tool_call"
 	kindToolUpdate = "tool_call_update"
 	kindPlan       = "plan"
+	kindUsage      = "usage_update"
 )
 
 // meta is what agents add to updates that the protocol has no field for: the name of a

@@ -3,6 +3,7 @@ package acp
 import (
 	"encoding/json"
 
+	"github.com/mahati-host/mahati/facts"
 	"github.com/mahati-host/mahati/narad"
 )
 
@@ -65,3 +66,34 @@ func count(n *int64) *int64 {
 	}
 	return n
 }
+
+// tally is what an agent tells of a turn besides its answer: the window of its model, and
+// what the session has cost in all.
+type tally struct {
+	before *float64 // what it had cost before the turn, nil if that is not known
+	now    *float64 // what it has cost by now, nil if the turn did not tell
+	window *int64
+}
+
+func (t *tally) learn(u *update) {
+	if u.Size != nil && *u.Size > 0 {
+		t.window = u.Size
+	}
+	if c := u.Cost; c != nil && c.Currency == "USD" && c.Amount >= 0 {
+		t.now = &c.Amount
+	}
+}
+
+// turn is what the turn took. Its cost is what it has added to that of the session.
+func (t *tally) turn() facts.Turn {
+	took := facts.Turn{ContextWindow: t.window}
+	if t.before != nil && t.now != nil && *t.now >= *t.before {
+		cost := *t.now - *t.before
+		took.CostUSD = &cost
+	}
+	return took
+}
+
+// after is what the session has cost, nil if that is not known: a turn that does not tell
+// was not free.
+func (t *tally) after() *float64 { return t.now }

@@ -48,6 +48,22 @@ type entry struct {
 // Nodes returns how many nodes there are.
 func (d *Definition) Nodes() int { return len(d.nodes) }
 
+// Total returns how many steps the workflow takes if none fails; false where a condition
+// decides it.
+func (d *Definition) Total() (steps int, known bool) {
+	for id := d.Start; steps <= len(d.nodes); steps++ {
+		n := d.nodes[id]
+		if n.end != nil {
+			return steps, true
+		}
+		if len(n.next) != 1 {
+			return 0, false
+		}
+		id = n.next[0].to
+	}
+	return 0, false // it goes round
+}
+
 // Agents returns the names of the configured agents that the nodes run, each once, in
 // their alphabetical order.
 func (d *Definition) Agents() []string {

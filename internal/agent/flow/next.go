@@ -33,6 +33,9 @@ type Finish struct {
 	RunID   string
 	// Data is what becomes of the working data: values by their names, nil for nothing.
 	Data narad.Raw
+	// StartedAt is when the step began, Output what it came to, for people.
+	StartedAt string
+	Output    string
 	// Failure says why the step failed, nil if it did not.
 	Failure *Failure
 }
@@ -265,7 +268,7 @@ func (d data) fits(set data) error {
 
 // running ends the step under way when what it waits for has come.
 func (p *Progress) running(now time.Time) Move {
-	done := &Finish{NodeID: p.step.node, Attempt: p.step.attempt, RunID: p.step.run}
+	done := &Finish{NodeID: p.step.node, Attempt: p.step.attempt, RunID: p.step.run, StartedAt: p.step.since}
 	switch {
 	case p.step.run != "" && p.step.end == nil, p.step.asked && p.step.answer == nil:
 		return Move{}
@@ -290,7 +293,7 @@ func (p *Progress) worked(done *Finish, now time.Time) {
 		if result, failure = p.step.result(n); failure == nil {
 			set := data{n.as: result}
 			if p.data.fits(set) == nil {
-				done.Data = set.all()
+				done.Data, done.Output = set.all(), shown(result)
 			} else {
 				failure = &Failure{Code: "data_too_large", Message: errTooLarge.Error()}
 			}
@@ -300,6 +303,18 @@ func (p *Progress) worked(done *Finish, now time.Time) {
 		failure.Retry = now.Add(max(n.backoff, time.Millisecond))
 	}
 	done.Failure = failure
+}
+
+// longestShown bounds what is shown of a result, in bytes.
+const longestShown = 4 << 10
+
+// shown is a result for people: a text as it is, all else as JSON.
+func shown(result narad.Raw) string {
+	text, ok := result.IsString()
+	if !ok {
+		text = string(result)
+	}
+	return clip(text, longestShown)
 }
 
 func (s *step) failureOfRun() *Failure {
@@ -374,7 +389,7 @@ func (p *Progress) answered(done *Finish) {
 	n, a := p.def.nodes[p.step.node], p.step.answer
 	set := data{n.as: n.ask.answer(a)}
 	if p.data.fits(set) == nil {
-		done.Data = set.all()
+		done.Data, done.Output = set.all(), a.Decision
 	} else {
 		done.Failure = &Failure{Code: "data_too_large", Message: errTooLarge.Error()}
 		return

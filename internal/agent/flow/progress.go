@@ -13,6 +13,7 @@ type Progress struct {
 	def     *Definition
 	data    data
 	steps   int // that have started
+	done    int // that are finished
 	step    step
 	stopped bool
 	ended   bool
@@ -22,6 +23,7 @@ type Progress struct {
 type step struct {
 	node     string
 	attempt  int
+	since    string // when it started
 	state    stepState
 	run      string // its root run, "" for none
 	end      *runEnd
@@ -65,6 +67,18 @@ func NewProgress() *Progress { return &Progress{data: data{}} }
 
 // Ended reports whether the workflow has ended.
 func (p *Progress) Ended() bool { return p.ended }
+
+// Completed returns how many steps are finished.
+func (p *Progress) Completed() int { return p.done }
+
+// Total returns how many steps the workflow takes; false where that depends on what comes
+// of them.
+func (p *Progress) Total() (steps int, known bool) {
+	if p.def == nil {
+		return 0, false
+	}
+	return p.def.Total()
+}
 
 // Data returns the working data as one JSON object.
 func (p *Progress) Data() narad.Raw { return p.data.all() }
@@ -140,11 +154,12 @@ func (p *Progress) stepped(f *narad.WorkflowStep) {
 	case narad.TypeWorkflowStepStarted:
 		p.steps++
 		p.step = step{
-			node: f.NodeID, attempt: int(f.StepAttempt), state: stepRunning, run: f.AgentRunID,
+			node: f.NodeID, attempt: int(f.StepAttempt), state: stepRunning, run: f.AgentRunID, since: f.Timestamp,
 			branches: map[string]*branch{}, voices: map[string]*voice{},
 		}
 	case narad.TypeWorkflowStepFinished:
 		p.step.state = stepFinished
+		p.done++
 		p.step.forget()
 	case narad.TypeWorkflowStepFailed:
 		p.step.state = stepFailed

@@ -3,7 +3,10 @@ package script
 import (
 	"context"
 	"errors"
+	"math"
+	"strconv"
 
+	"github.com/mahati-host/mahati/facts"
 	"github.com/mahati-host/mahati/internal/agent"
 	"github.com/mahati-host/mahati/narad"
 	"go.yaml.in/yaml/v3"
@@ -66,6 +69,7 @@ func (f *fail) perform(_ context.Context, sc *scene, at spot) error {
 type finish struct {
 	reason string
 	usage  *narad.Usage
+	turn   facts.Turn
 }
 
 func readFinish(r *reader, n *yaml.Node, _ manner) action {
@@ -81,7 +85,8 @@ func readFinish(r *reader, n *yaml.Node, _ manner) action {
 	if u := o.take("usage"); u != nil {
 		f.usage = r.usage(u)
 	}
-	o.close("reason", "usage")
+	f.turn = r.turn(o)
+	o.close("reason", "usage", "last_round", "cost_usd", "context_window")
 	return f
 }
 
@@ -99,8 +104,51 @@ func (r *reader) usage(n *yaml.Node) *narad.Usage {
 	return u
 }
 
+// turn reads what else a run took. What is not told is unknown (R42).
+func (r *reader) turn(o *object) facts.Turn {
+	t := facts.Turn{CostUSD: r.dollars(o, "cost_usd"), ContextWindow: r.tokens(o, "context_window")}
+	n := o.take("last_round")
+	if n == nil {
+		return t
+	}
+	round := r.object(n, "last_round")
+	input, output := r.tokens(round, "input"), r.tokens(round, "output")
+	if input == nil || output == nil {
+		r.fail(n, "last_round: input and output are required")
+		return t
+	}
+	t.LastRound = &facts.Tokens{
+		Input: *input, Output: *output, CacheRead: r.tokens(round, "cache_read"),
+		CacheWrite: r.tokens(round, "cache_write"), CostUSD: r.dollars(round, "cost_usd"),
+	}
+	round.close("input", "output", "cache_read", "cache_write", "cost_usd")
+	return t
+}
+
+func (r *reader) tokens(o *object, name string) *int64 {
+	n := o.take(name)
+	if n == nil {
+		return nil
+	}
+	tokens := int64(r.number(n, name, 0, 1<<40))
+	return &tokens
+}
+
+func (r *reader) dollars(o *object, name string) *float64 {
+	n := o.take(name)
+	if n == nil {
+		return nil
+	}
+	amount, err := strconv.ParseFloat(r.plain(n, name), 64)
+	if err != nil || math.IsNaN(amount) || amount < 0 || amount > 1e9 {
+		r.fail(n, "%s must be an amount in US dollars", name)
+		return nil
+	}
+	return &amount
+}
+
 func (f *finish) perform(context.Context, *scene, spot) error {
-	return ended{agent.Ending{Outcome: agent.Finished, StopReason: f.reason, Usage: f.usage}}
+	return ended{agent.Ending{Outcome: agent.Finished, StopReason: f.reason, Usage: f.usage, Turn: f.turn}}
 }
 
 // crash ends the host, once.

@@ -2,9 +2,11 @@ package script
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/mahati-host/mahati/facts"
 	"github.com/mahati-host/mahati/internal/agent"
 	"github.com/mahati-host/mahati/narad"
 	"go.yaml.in/yaml/v3"
@@ -241,7 +243,26 @@ func (t *tool) act(ctx context.Context, sc *scene, at spot, id string) (agent.To
 			return agent.ToolResult{}, err
 		}
 	}
-	return t.answer(sc, at, end)
+	end, err := t.answer(sc, at, end)
+	if err == nil {
+		end.Touches, err = t.touches(sc, at, end.Outcome)
+	}
+	return end, err
+}
+
+// touches are the files of a call that succeeded in what its kind says.
+func (t *tool) touches(sc *scene, at spot, outcome narad.Outcome) (list []facts.FileTouch, err error) {
+	if outcome != narad.OutcomeSuccess || !slices.Contains([]string{"read", "edit", "delete"}, t.kind) {
+		return nil, nil
+	}
+	for _, p := range t.paths {
+		path, err := p.fill(sc, at)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, facts.FileTouch{Path: path, Op: t.kind})
+	}
+	return list, nil
 }
 
 // answer adds to a call's end what the file says of it.

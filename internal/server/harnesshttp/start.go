@@ -144,7 +144,7 @@ func (b *Binding) create(r *request, s *start) error {
 	answer, err := b.host.Do(r.Context(), r.principal(), host.Request{
 		Action: access.CreateSession, Session: s.SessionID,
 		Command: decide.Create{Payload: facts.Created{
-			WorkspaceID: cmp.Or(s.WorkspaceID, defaultWorkspace), Cwd: s.CWD, ClientKind: "harness", Title: s.Title,
+			WorkspaceID: cmp.Or(s.WorkspaceID, defaultWorkspace), Cwd: s.CWD, ClientKind: "api", Title: s.Title,
 			Agent: cmp.Or(s.Agent, b.host.DefaultAgent()), ClientExecutorID: s.ClientExecutorID,
 			RequiredProfiles: host.RequiredProfiles.IDs(),
 		}},
