@@ -49,7 +49,7 @@ func (h hostFlags) connectTo(a *app, prefix string) (*apiClient, error) {
 			return (&net.Dialer{}).DialContext(ctx, "unix", u.Path)
 		}
 	}
-	c.base += prefix
+	c.base += strings.TrimRight(prefix, "/")
 	c.http = &http.Client{
 		Transport:     transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },

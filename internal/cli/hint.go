@@ -8,6 +8,7 @@ import (
 	"github.com/mahati-host/mahati/internal/config"
 	"github.com/mahati-host/mahati/internal/journal"
 	"github.com/mahati-host/mahati/narad/client"
+	"github.com/mahati-host/mahati/narya"
 )
 
 // hintFor says what a person can do about an error, "" where nothing general is known.
@@ -20,6 +21,8 @@ func hintFor(err error) string {
 		return hintForHost(refused)
 	case errors.As(err, &no) && no.code == codeUnreachable:
 		return hintUnreachable
+	case errors.As(err, &no) && no.code == string(narya.CodeCursorAhead):
+		return hintOtherStore
 	case errors.As(err, &no):
 		return hintForStatus(no.status)
 	case errors.As(err, &setting):

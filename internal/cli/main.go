@@ -41,6 +41,7 @@ type commands struct {
 	Executor executorCommand  `cmd:"" group:"other" help:"Run tools for a host elsewhere on this machine."`
 	Demo     demoCommands     `cmd:"" group:"other" help:"Show it live, without key or network."`
 	Narad    naradCommands    `cmd:"" group:"other" help:"Tools for the Narad protocol."`
+	Narya    naryaCommands    `cmd:"" group:"other" help:"Tools for the Narya host API."`
 	Harness  harnessCommands  `cmd:"" group:"other" help:"Tools for the headless run contract."`
 	Conform  conformCommand   `cmd:"" name:"conformance" group:"other" help:"Check a host against narad/v1, from outside."`
 	Version  versionCommand   `cmd:"" group:"other" help:"Print the version."`
