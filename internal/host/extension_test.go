@@ -33,7 +33,7 @@ func (s *stage) published(id string) (list []facts.Published) {
 // R44: what an extension says stands in the session that it names, else in the stream of
 // the host, which is no session: nothing else reaches it, and nothing lists it.
 func TestExtensions(t *testing.T) {
-	alone(t, acts{run: speaks}, host.Options{}, func(t *testing.T, s *stage) {
+	alone(t, acts{run: speaks}, host.Options{Numbers: numbers.Of}, func(t *testing.T, s *stage) {
 		if a := s.do(access.PublishExtension, "s1", progress, ""); a.Status != decide.Accepted || a.SessionSequence != 2 {
 			t.Fatalf("in a session: got %+v, want accepted at 2", a)
 		}
@@ -71,7 +71,7 @@ func TestHostStreamOutlivesTheHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := memory(t, journal.Options{})
 		for life := range 3 {
-			s := open(t, j, acts{run: speaks}, host.Options{})
+			s := open(t, j, acts{run: speaks}, host.Options{Numbers: numbers.Of})
 			var all sync.WaitGroup
 			for range 8 {
 				all.Go(func() {
@@ -105,7 +105,7 @@ func TestHostStreamOutlivesTheHost(t *testing.T) {
 
 // To publish takes the right to drive, on the host as a whole one that no workspace limits.
 func TestWhoMayPublish(t *testing.T) {
-	alone(t, acts{run: speaks}, host.Options{}, func(t *testing.T, s *stage) {
+	alone(t, acts{run: speaks}, host.Options{Numbers: numbers.Of}, func(t *testing.T, s *stage) {
 		for _, tt := range []struct {
 			grant   access.Grant
 			session string
