@@ -51,6 +51,28 @@ type Task struct {
 	Status string `json:"status"`
 }
 
+// TasksOf is a plan as the list of tasks that it is.
+func TasksOf(plan []Planned) Tasked {
+	list := make([]Task, len(plan))
+	for i, step := range plan {
+		list[i] = Task{Content: step.Text, Status: taskStatus(step.Status)}
+	}
+	return Tasked{Tasks: list}
+}
+
+// taskStatus is where a task stands, by what plans call it.
+func taskStatus(planned string) string {
+	switch planned {
+	case "active", "in_progress":
+		return "in_progress"
+	case "completed":
+		return "completed"
+	case "failed", "cancelled":
+		return "cancelled"
+	}
+	return "pending"
+}
+
 // Told is the payload of Intercom, in the session that is spoken to (R44). Its content is
 // an entry of the transcript as it comes: a run that it starts records the message of
 // that id with `queued`.

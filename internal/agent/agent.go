@@ -281,6 +281,10 @@ type Handle interface {
 
 	// Progress records an activity.
 	Progress(ctx context.Context, p Progress) error
+	// Tasks records the agent's plan as the session's list of tasks, whole, where no activity
+	// of it has changed: an empty one, or one that was written again. Progress with a plan
+	// records it of itself. AgentID finds the record again after a restart; it may be empty.
+	Tasks(ctx context.Context, agentID string, plan []facts.Planned) error
 	// Round records that a round of a model begins, where the agent knows of which
 	// (R42). Both names are required and at most 256 bytes long.
 	Round(ctx context.Context, r Round) error

@@ -174,7 +174,37 @@ func (p Progress) propose(d *draft) Answer {
 		facts.SetPlan(&f.Event, boundedPlan(p.Plan))
 	}
 	d.in(run, f)
+	if p.InPlan && !p.PlanLater {
+		d.tasks(run, p.Plan, "")
+	}
 	return answer
+}
+
+// Tasks records the agent's list of tasks where no activity tells of a change of it: an
+// empty one, or one that says the same again.
+type Tasks struct {
+	RunID   string
+	AgentID string
+	Plan    []facts.Planned
+}
+
+func (t Tasks) propose(d *draft) Answer {
+	run, answer, ok := d.open(t.RunID)
+	if ok {
+		d.tasks(run, t.Plan, t.AgentID)
+	}
+	return answer
+}
+
+// tasks records a plan as the session's list of tasks. That of a nested run is not the
+// session's.
+func (d *draft) tasks(run session.Run, plan []facts.Planned, agentID string) {
+	if run.RunID != run.RootRunID {
+		return
+	}
+	f := facts.Run(run.RootRunID, run.RunID, facts.TaskList, facts.TasksOf(boundedPlan(plan)))
+	facts.SetAgentID(&f.Event, agentID)
+	d.in(run, f)
 }
 
 // Bounds of a plan as it stands in one fact.

@@ -127,6 +127,11 @@ func (h *handle) Progress(ctx context.Context, p agent.Progress) error {
 	return err
 }
 
+func (h *handle) Tasks(ctx context.Context, agentID string, plan []facts.Planned) error {
+	_, err := h.do(ctx, &task{command: decide.Tasks{RunID: h.info.RunID, AgentID: shorten(agentID), Plan: plan}})
+	return err
+}
+
 // maxName bounds a name (DESIGN §10).
 const maxName = 256
 

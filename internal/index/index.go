@@ -2,6 +2,7 @@ package index
 
 import (
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -87,6 +88,10 @@ func Recorded(session, messageID string) journal.Key {
 
 const spaceMessage = "message"
 
+// Tasks names the row that says where the session's list of tasks stands: its id is the
+// sequence of the fact.
+func Tasks(session string) journal.Key { return journal.AliasKey("tasks", session) }
+
 // RetryTimerID names the timer at whose time a workflow tries a failed step again.
 func RetryTimerID(workflowID string) string { return "retry:" + workflowID }
 
@@ -171,7 +176,15 @@ func (c *changes) custom(f *narad.Custom) {
 			ID: w.RunID, Session: f.SessionID, Root: w.RunID, First: at, Last: at, State: Withdrawn,
 		})
 		c.queue()
+	case facts.TaskList:
+		c.place(Tasks(f.SessionID))
 	}
+}
+
+// place says that what a row names stands in this fact.
+func (c *changes) place(key journal.Key) {
+	at := strconv.FormatInt(c.e.SessionSequence, 10)
+	c.put(journal.AliasRow{Space: key.Space, Alias: key.ID, Session: c.e.SessionID, ID: at})
 }
 
 // queue shows a change of the queue. What is active is shown as such.

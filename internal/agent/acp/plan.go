@@ -53,6 +53,9 @@ func (t *turn) showPlan(entries []entry) {
 	for i, s := range t.plan.steps {
 		whole[i] = facts.Planned{ID: s.id, Text: s.label, Status: s.status}
 	}
+	if len(changed) == 0 { // it was emptied of what is done, or says the same again
+		t.took(t.root, t.root.h.Tasks(t.record, "", whole))
+	}
 	for i, s := range changed {
 		if i < len(changed)-1 {
 			t.showStep(s, &agent.Plan{Later: true})

@@ -283,6 +283,15 @@ func (h *handle) Progress(ctx context.Context, p agent.Progress) error {
 	})
 }
 
+// Tasks implements agent.Handle.
+func (h *handle) Tasks(ctx context.Context, agentID string, plan []facts.Planned) error {
+	return h.tell(ctx, func(b *book) narad.Authority {
+		f := facts.Run(b.rootID, b.runID, facts.TaskList, facts.TasksOf(plan))
+		facts.SetAgentID(&f.Event, agentID)
+		return f
+	})
+}
+
 // Round implements agent.Handle.
 func (h *handle) Round(ctx context.Context, r agent.Round) error {
 	if r.Provider == "" || r.Model == "" {

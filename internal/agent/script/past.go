@@ -201,6 +201,10 @@ func (h *historian) artifact(r *narad.Artifact) {
 const askUser = "ask_user"
 
 func (h *historian) custom(r *narad.Custom) {
+	if r.Name == facts.TaskList {
+		h.note(&r.Event)
+		return
+	}
 	if r.Name != noteName {
 		h.told.add(customKey(r.RunID, r.Name, r.Value))
 		return

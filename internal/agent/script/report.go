@@ -91,6 +91,9 @@ func (p *plan) perform(ctx context.Context, sc *scene, at spot) error {
 		}
 		whole[i] = facts.Planned{ID: "plan-" + strconv.Itoa(i+1), Text: text, Status: e.status}
 	}
+	if len(whole) == 0 {
+		return sc.once(at, func() error { return sc.h.Tasks(ctx, at.path, whole) })
+	}
 	for i, step := range whole {
 		// What is planned and not begun is an active activity that says so.
 		out := agent.Progress{
