@@ -119,7 +119,15 @@ type Branch struct {
 	Session    facts.Created
 }
 
-func (b Branch) propose(d *draft) Answer { return Create{Payload: b.Session}.propose(d) }
+func (b Branch) propose(d *draft) Answer {
+	switch {
+	case !d.desk.Exists():
+		return Create{Payload: b.Session}.propose(d)
+	case d.desk.Created.ParentSessionID != b.ParentSessionID:
+		return refuse(Conflict, "the id was given to another session")
+	}
+	return Answer{Status: AlreadyApplied}
+}
 
 // Model names one that an agent offers.
 type Model struct{ Provider, Model string }

@@ -48,18 +48,29 @@ func (h *Host) Do(ctx context.Context, p access.Principal, r Request) (decide.An
 	if err != nil {
 		return decide.Answer{}, err
 	}
-	if create, ok := r.Command.(decide.Create); ok {
-		refusal, err := h.checkCreate(ctx, r.Session, &create)
-		if err != nil || refusal != "" {
-			return decide.Answer{Status: decide.Rejected, Detail: refusal}, err
-		}
-		t.command = create
+	command, answer, err := h.prepare(ctx, r.Session, r.Command)
+	if err != nil {
+		return decide.Answer{}, err
 	}
+	if makesSession(r.Command) && answer.Status != "" {
+		return answer, nil // nobody owns what is not there
+	}
+	t.command, t.refusal = command, answer
 	if start, ok := r.Command.(decide.StartWorkflow); ok {
-		t.refusal = h.checkWorkflow(&start)
+		if detail := h.checkWorkflow(&start); detail != "" {
+			t.refusal = refusal("", detail)
+		}
 		t.command = start
 	}
 	return h.hand(ctx, r.Session, t)
+}
+
+func makesSession(c decide.Command) bool {
+	switch c.(type) {
+	case decide.Create, decide.Branch:
+		return true
+	}
+	return false
 }
 
 // actionOf is what a client must be allowed to do for a command; nothing allows the
@@ -112,6 +123,9 @@ const unknownSession = "\x00"
 func (h *Host) authorize(ctx context.Context, p access.Principal, r *Request) (string, error) {
 	if create, ok := r.Command.(decide.Create); ok {
 		return create.Payload.WorkspaceID, access.Authorize(p, r.Action, create.Payload.WorkspaceID)
+	}
+	if branch, ok := r.Command.(decide.Branch); ok {
+		return h.authorizeBranch(ctx, p, branch)
 	}
 	if resolve, ok := r.Command.(decide.Resolve); ok && r.Session == "" {
 		session, err := h.sessionOfInterrupt(ctx, resolve.InterruptID)

@@ -80,6 +80,9 @@ type Options struct {
 	LogPolicy  narad.Raw
 	// Mappings are the versions that new sessions record (R1), 0 without Numbers.
 	Mappings facts.Mappings
+	// Styles are what agents are told of how to answer, by the names under which sessions
+	// choose them.
+	Styles map[string]string
 	// Roots are the directories below which a session may work. Nil means any, an empty list
 	// none.
 	Roots []string

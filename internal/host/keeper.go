@@ -31,6 +31,7 @@ type keeper struct {
 // held is an agent with the processes that it has told of.
 type held struct {
 	agent     agent.Agent
+	cwd       string
 	processes map[agent.Process]bool // guarded by the keeper's mu
 }
 
@@ -56,15 +57,15 @@ func (k *keeper) open(ctx context.Context, r *activeRun, s agent.Session) (agent
 	switch {
 	case r.kind == nil:
 		return nil, fmt.Errorf("no agent is configured for %q", r.name)
-	case is != nil && !r.alone:
+	case is != nil && !r.alone && is.cwd == s.Cwd:
 		return is.agent, nil
-	case is != nil: // the session's own, which finds its session again
+	case is != nil: // the session's own, which finds its session again, or one that stayed behind
 		k.abandon(r)
 		k.mu.Lock()
 		k.user = r
 		k.mu.Unlock()
 	}
-	made := &held{processes: map[agent.Process]bool{}}
+	made := &held{cwd: s.Cwd, processes: map[agent.Process]bool{}}
 	s.Own = func(ctx context.Context, p agent.Process) error { return k.own(ctx, made, p) }
 	s.Disown = func(ctx context.Context, p agent.Process) error { return k.disown(ctx, made, p) }
 	var err error

@@ -225,8 +225,8 @@ func (o *owner) answer(t *task) (decide.Answer, error) {
 	if first, known, err := o.firstAnswer(ctx, t); known || err != nil {
 		return first, err
 	}
-	if t.refusal != "" {
-		return decide.Answer{Status: decide.Rejected, Detail: t.refusal}, nil
+	if t.refusal.Status != "" {
+		return t.refusal, nil
 	}
 	if t.claim != nil {
 		if answer, done, err := o.judge(ctx, t.claim); done {
@@ -282,6 +282,7 @@ func (o *owner) decide(t *task) decide.Outcome {
 		}
 		env.Executor = o.host.opt.Assign(o.agentName(), "")
 		env.Log.Agent = o.agentName()
+		env.Models = o.offered()
 		env.MayStart = o.place && o.host.journal.Admit(false) == nil
 	}
 	if maySteer(t.command) {

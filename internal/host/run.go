@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mahati-host/mahati/facts"
 	"github.com/mahati-host/mahati/internal/agent"
 	"github.com/mahati-host/mahati/internal/decide"
 	"github.com/mahati-host/mahati/narad"
@@ -18,6 +19,7 @@ type activeRun struct {
 	id string
 	performer
 	handle   *handle
+	from     facts.Created   // of the session
 	ctx      context.Context // ends with a stop, or with the owner
 	cancel   context.CancelFunc
 	opened   chan struct{} // closed when there is an agent, or will be none
@@ -32,17 +34,20 @@ type activeRun struct {
 // begin lets the agent perform a root run that has started. past is empty for a new one.
 func (o *owner) begin(runID string, prompt agent.Message, past []narad.Authority) {
 	ctx, cancel := context.WithCancel(o.host.life)
-	created := o.control.Desk.Created
+	cwd := o.control.Desk.Cwd
 	r := &activeRun{
-		id: runID, performer: o.performer(), ctx: ctx, cancel: cancel,
+		id: runID, performer: o.performer(), from: o.control.Desk.Created, ctx: ctx, cancel: cancel,
 		opened: make(chan struct{}), done: make(chan struct{}),
 	}
 	run, _ := o.control.Session.Run(runID)
 	r.handle = newHandle(o, agent.Info{
-		SessionID: o.id, RunID: runID, RootRunID: runID, Cwd: created.Cwd, Executor: run.ClientExecutorID, Prompt: prompt, Past: past,
+		SessionID: o.id, RunID: runID, RootRunID: runID, Cwd: cwd, Executor: run.ClientExecutorID, Prompt: prompt, Past: past,
 	}, r.agent)
+	if !r.alone {
+		r.handle.info.Chosen = o.chosen()
+	}
 	r.handle.branches = r.branches
-	s := agent.Session{ID: o.id, Cwd: created.Cwd, Ref: o.control.Desk.Ref}
+	s := agent.Session{ID: o.id, Cwd: cwd, Ref: o.control.Desk.Ref}
 	if r.alone { // it begins with nothing but its prompt
 		r.handle.forgets, s.Ref = true, ""
 	}
@@ -69,6 +74,9 @@ func (o *owner) run(r *activeRun, s agent.Session) (e agent.Ending) {
 	if err := waitUntil(r.ctx, o.host.served); err != nil {
 		return agent.Ending{Outcome: agent.Cancelled}
 	}
+	if o.lacksModel(r) {
+		return agent.Ending{Outcome: agent.Failed, Code: agent.CodeNoModel, Message: "The agent offers no model any more."}
+	}
 	a, err := o.keeper.open(r.ctx, r, s)
 	if err != nil {
 		o.log.Warn("agent is not available", "agent", r.name, "error", err)
@@ -77,6 +85,9 @@ func (o *owner) run(r *activeRun, s agent.Session) (e agent.Ending) {
 		}
 	}
 	opened()
+	if s.Ref == "" && !r.alone { // its agent knows nothing yet
+		r.handle.info.Before = o.before(r.ctx, r.from)
+	}
 	return a.Run(r.ctx, r.handle)
 }
 

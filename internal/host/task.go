@@ -31,8 +31,9 @@ type task struct {
 	finished chan *narad.ToolCallFinished
 	// resumed is closed when the run goes on whose pause has refused the command.
 	resumed chan struct{}
-	// refusal says why a command that was not given before cannot be performed.
-	refusal string
+	// refusal answers a command that was not given before and cannot be performed; without a
+	// status it can.
+	refusal decide.Answer
 	// remove, not a command, deletes the session.
 	remove bool
 	reply  chan reply // has room for the one reply

@@ -1,0 +1,157 @@
+package host
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/mahati-host/mahati/facts"
+	"github.com/mahati-host/mahati/internal/agent"
+	"github.com/mahati-host/mahati/internal/journal"
+	"github.com/mahati-host/mahati/narad"
+)
+
+// What an agent is told of the conversation that its session goes on from, in bytes: of a
+// message, and of all together. The newest messages count.
+const (
+	maxSaid   = 16 << 10
+	maxBefore = 64 << 10
+)
+
+// maxAncestors bounds how many sessions a conversation is gathered from.
+const maxAncestors = 64
+
+// before is the conversation that a branch goes on from. An agent works without it where it
+// cannot be read: its own part goes on.
+func (o *owner) before(ctx context.Context, from facts.Created) []agent.Said {
+	var all conversation
+	for range maxAncestors {
+		if from.Branch == nil || all.full() {
+			break
+		}
+		var part conversation
+		created, err := o.host.gather(ctx, from.ParentSessionID, from.Branch.Through, &part)
+		if err != nil {
+			o.log.Warn("read the conversation that the session goes on from", "parent", from.ParentSessionID, "error", err)
+			break
+		}
+		all.precede(part)
+		from = created
+	}
+	return all.list
+}
+
+// conversation is the newest part of what was said.
+type conversation struct {
+	list []agent.Said
+	ids  []string // of the messages of the list
+	size int
+}
+
+func (c *conversation) full() bool { return c.size >= maxBefore }
+
+// precede puts what was said before in front, as much as there is room for.
+func (c *conversation) precede(p conversation) {
+	c.list, c.size = append(p.list, c.list...), c.size+p.size
+	c.ids = append(p.ids, c.ids...)
+	c.trim()
+}
+
+func (c *conversation) trim() {
+	for c.size > maxBefore {
+		c.size -= len(c.list[0].Content)
+		c.list, c.ids = c.list[1:], c.ids[1:]
+	}
+}
+
+func (c *conversation) add(id, role, content string) {
+	if len(content) > maxSaid {
+		content = content[:completeRunes([]byte(content[:maxSaid]))] + " [...]"
+	}
+	c.list, c.ids, c.size = append(c.list, agent.Said{Role: role, Content: content}), append(c.ids, id), c.size+len(content)
+	c.trim()
+}
+
+// redact replaces what was said, or takes it out.
+func (c *conversation) redact(f *narad.MessageRedacted) {
+	i := slices.Index(c.ids, f.MessageID)
+	if i < 0 {
+		return
+	}
+	was := c.list[i].Content
+	if f.DisplayReplacement == nil {
+		c.list, c.ids, c.size = slices.Delete(c.list, i, i+1), slices.Delete(c.ids, i, i+1), c.size-len(was)
+		return
+	}
+	c.list[i].Content = *f.DisplayReplacement
+	c.size += len(*f.DisplayReplacement) - len(was)
+	c.trim()
+}
+
+// gather reads what was said in a session up to a fact, and what the session was created
+// with. What was redacted since is not told.
+func (h *Host) gather(ctx context.Context, id string, through int64, c *conversation) (created facts.Created, err error) {
+	g := gathering{into: c, through: through, open: map[string]*[]byte{}}
+	for after, more := uint64(0), true; more && g.err == nil; {
+		more, err = h.journal.Scan(ctx, journal.BySession{Session: id, After: after}, journal.Page{}, func(r *journal.Record) {
+			after = r.Sequence
+			g.take(r)
+		})
+		if err != nil {
+			return created, fmt.Errorf("read session %q: %w", id, err)
+		}
+	}
+	return g.created, g.err
+}
+
+type gathering struct {
+	into    *conversation
+	through int64
+	created facts.Created
+	open    map[string]*[]byte // texts of the session that are being said
+	err     error
+}
+
+var aMessage = []byte(`"message.`)
+
+func (g *gathering) take(r *journal.Record) {
+	if r.Sequence > 1 && !bytes.Contains(r.Bytes, aMessage) || g.err != nil {
+		return
+	}
+	rec, err := narad.Decode(r.Bytes)
+	if err != nil {
+		g.err = errors.Join(fmt.Errorf("fact %d: %w", r.Sequence, journal.ErrDamaged), err)
+		return
+	}
+	if f, ok := rec.(*narad.MessageRedacted); ok { // at any time since
+		g.into.redact(f)
+	}
+	if int64(r.Sequence) > g.through {
+		return
+	}
+	switch f := rec.(type) {
+	case *narad.Custom:
+		if created, ok := facts.Read[facts.Created](f, facts.SessionCreated); ok {
+			g.created = created
+		}
+	case *narad.MessageUserRecorded:
+		if f.MessageScope == narad.ScopeSession {
+			g.into.add(f.MessageID, "user", f.Content)
+		}
+	case *narad.MessageTextStarted:
+		if f.MessageScope == narad.ScopeSession {
+			g.open[f.MessageID] = new([]byte)
+		}
+	case *narad.MessageTextDelta:
+		if text := g.open[f.MessageID]; text != nil && len(*text) <= maxSaid {
+			*text = append(*text, f.Delta...)
+		}
+	case *narad.MessageTextCompleted:
+		if text := g.open[f.MessageID]; text != nil {
+			g.into.add(f.MessageID, "assistant", string(*text))
+			delete(g.open, f.MessageID)
+		}
+	}
+}
