@@ -67,10 +67,8 @@ type Model struct {
 	Variants []string
 }
 
-// ErrNoModel says that an agent cannot run on the model that was chosen.
-var ErrNoModel = errors.New("no usable model")
-
-// CodeNoModel is the code of a run that failed because of that.
+// CodeNoModel is the code of a run that failed since its agent cannot run on the model that
+// was chosen.
 const CodeNoModel = "no_usable_model"
 
 // Chosen is what somebody has chosen for the runs of a session. Each may be empty: the

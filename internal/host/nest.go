@@ -21,9 +21,6 @@ func (h *handle) StartRun(ctx context.Context, n agent.Nested) (agent.Handle, er
 		SessionID: h.info.SessionID, RunID: id, RootRunID: h.info.RootRunID, Cwd: h.info.Cwd,
 		Executor: cmp.Or(n.Executor, h.info.Executor),
 	}
-	if branch == "" {
-		info.Chosen = h.info.Chosen
-	}
 	if n.Prompt != "" {
 		info.Prompt = agent.Message{MessageID: h.o.host.opt.NewID(), Content: n.Prompt}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/mahati-host/mahati/facts"
 	"github.com/mahati-host/mahati/internal/agent"
 	"github.com/mahati-host/mahati/internal/decide"
+	"github.com/mahati-host/mahati/internal/desk"
 	"github.com/mahati-host/mahati/narad"
 	"github.com/mahati-host/mahati/narad/session"
 )
@@ -20,6 +21,7 @@ type activeRun struct {
 	performer
 	handle   *handle
 	from     facts.Created   // of the session
+	fresh    bool            // the agent knows nothing of the session
 	ctx      context.Context // ends with a stop, or with the owner
 	cancel   context.CancelFunc
 	opened   chan struct{} // closed when there is an agent, or will be none
@@ -34,20 +36,21 @@ type activeRun struct {
 // begin lets the agent perform a root run that has started. past is empty for a new one.
 func (o *owner) begin(runID string, prompt agent.Message, past []narad.Authority) {
 	ctx, cancel := context.WithCancel(o.host.life)
-	cwd := o.control.Desk.Cwd
+	run, _ := o.control.Session.Run(runID)
+	d := o.startedWith(run, past)
 	r := &activeRun{
 		id: runID, performer: o.performer(), from: o.control.Desk.Created, ctx: ctx, cancel: cancel,
 		opened: make(chan struct{}), done: make(chan struct{}),
 	}
-	run, _ := o.control.Session.Run(runID)
 	r.handle = newHandle(o, agent.Info{
-		SessionID: o.id, RunID: runID, RootRunID: runID, Cwd: cwd, Executor: run.ClientExecutorID, Prompt: prompt, Past: past,
+		SessionID: o.id, RunID: runID, RootRunID: runID, Cwd: d.Cwd, Executor: run.ClientExecutorID, Prompt: prompt, Past: past,
 	}, r.agent)
 	if !r.alone {
-		r.handle.info.Chosen = o.chosen()
+		r.handle.info.Chosen = o.host.chosen(d.Setup)
+		r.fresh = d.Ref == ""
 	}
 	r.handle.branches = r.branches
-	s := agent.Session{ID: o.id, Cwd: cwd, Ref: o.control.Desk.Ref}
+	s := agent.Session{ID: o.id, Cwd: d.Cwd, Ref: o.control.Desk.Ref}
 	if r.alone { // it begins with nothing but its prompt
 		r.handle.forgets, s.Ref = true, ""
 	}
@@ -61,6 +64,20 @@ func (o *owner) begin(runID string, prompt agent.Message, past []narad.Authority
 		}
 		o.finish(r, e)
 	})
+}
+
+// startedWith is the desk with which a run started: as it is, or as it was for one that
+// goes on after a restart.
+func (o *owner) startedWith(run session.Run, past []narad.Authority) *desk.State {
+	if len(past) == 0 {
+		return o.control.Desk
+	}
+	then, err := o.host.replay.At(context.WithoutCancel(o.host.life), o.id, uint64(run.StartedSequence))
+	if err != nil {
+		o.log.Warn("find what a run started with", "run", run.RunID, "error", err)
+		return o.control.Desk
+	}
+	return then.Desk
 }
 
 // run lets the agent perform the run and returns how it ended. While the host recovers
@@ -85,7 +102,7 @@ func (o *owner) run(r *activeRun, s agent.Session) (e agent.Ending) {
 		}
 	}
 	opened()
-	if s.Ref == "" && !r.alone { // its agent knows nothing yet
+	if r.fresh {
 		r.handle.info.Before = o.before(r.ctx, r.from)
 	}
 	return a.Run(r.ctx, r.handle)

@@ -212,10 +212,9 @@ func (o *owner) offered() []decide.Model {
 	return list
 }
 
-// chosen is what somebody has chosen for the session's runs.
-func (o *owner) chosen() agent.Chosen {
-	is := o.control.Desk.Setup
-	return agent.Chosen{Provider: is.Provider, Model: is.Model, Variant: is.Variant, Style: o.host.opt.Styles[is.Style]}
+// chosen is what agents are told of a session's setup.
+func (h *Host) chosen(is desk.Setup) agent.Chosen {
+	return agent.Chosen{Provider: is.Provider, Model: is.Model, Variant: is.Variant, Style: h.opt.Styles[is.Style]}
 }
 
 // lacksModel reports whether a model was chosen of an agent that offers none any more.

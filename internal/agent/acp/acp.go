@@ -42,6 +42,9 @@ type Options struct {
 	// ReadFiles, WriteFiles and Terminals offer the agent the files and terminals of the
 	// run's executor (fs/*, terminal/*). It is offered none that is not set.
 	ReadFiles, WriteFiles, Terminals bool
+	// Models are those on which the agent can run, the first for a session that names none;
+	// nil: those of which it tells.
+	Models []agent.Model
 	// Version is the host's, as it is told to the agent; empty: "0".
 	Version string
 	// Scratch is a directory for copies of attachments that the agent does not take in
@@ -55,6 +58,8 @@ type Options struct {
 	// Logger gets what is worth knowing, and the agent's own log on the level debug;
 	// nil: nobody.
 	Logger *slog.Logger
+
+	catalogue *catalogue
 }
 
 // kind is an agent as it is configured.
@@ -117,6 +122,7 @@ func (o *Options) defaults() {
 		o.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
 	o.Logger = o.Logger.With("agent", o.Name)
+	o.catalogue = &catalogue{}
 }
 
 // Open returns an agent for a session. Its process starts with the first run.

@@ -32,6 +32,7 @@ type peer struct {
 	methods   []string     // its ways to sign in
 	sessionID string
 	spent     *float64 // in US dollars by the session so far, nil if that is not known; the run's own
+	settings  settings // of the session
 
 	mu    sync.Mutex
 	turn  *turn // guarded by mu: that updates belong to, nil between prompts
@@ -177,13 +178,15 @@ func (p *peer) enter(ctx context.Context, ref string) (lost string, err error) {
 
 func (p *peer) load(ctx context.Context, ref string) error {
 	ask := wire.LoadSessionRequest{SessionId: wire.SessionId(ref), Cwd: p.child.dir, McpServers: p.opt.MCPServers}
+	var answer settings
 	err := p.signedIn(ctx, func() error {
-		return p.conn.ask(ctx, wire.AgentMethodSessionLoad, ask, new(json.RawMessage))
+		return p.conn.ask(ctx, wire.AgentMethodSessionLoad, ask, &answer)
 	})
 	if err != nil {
 		return fmt.Errorf("load a session: %w", err)
 	}
 	p.sessionID = ref
+	p.learn(answer)
 	return p.settle(ctx)
 }
 
@@ -222,6 +225,7 @@ func (p *peer) create(ctx context.Context) error {
 	ask := wire.NewSessionRequest{Cwd: p.child.dir, McpServers: p.opt.MCPServers}
 	var answer struct {
 		SessionID string `json:"sessionId"`
+		settings
 	}
 	err := p.signedIn(ctx, func() error {
 		return p.conn.ask(ctx, wire.AgentMethodSessionNew, ask, &answer)
@@ -234,7 +238,14 @@ func (p *peer) create(ctx context.Context) error {
 		return fmt.Errorf("make a session: %w", errGarbage)
 	}
 	p.sessionID, p.spent = answer.SessionID, new(float64)
+	p.learn(answer.settings)
 	return nil
+}
+
+// learn notes what can be chosen in the session.
+func (p *peer) learn(s settings) {
+	p.settings = s
+	p.opt.catalogue.learn(&s)
 }
 
 // signedIn does what may need somebody to be signed in, and signs in if it does.
@@ -259,6 +270,9 @@ const provider = "acp"
 
 // prompt performs one turn.
 func (p *peer) prompt(ctx, life context.Context, h agent.Handle) agent.Ending {
+	if err := p.choose(ctx, h.Info().Chosen); err != nil {
+		return p.notChosen(ctx, err)
+	}
 	blocks, err := p.promptOf(h.Info().Prompt)
 	if err != nil {
 		f := failureOf(err, "")
@@ -268,9 +282,8 @@ func (p *peer) prompt(ctx, life context.Context, h agent.Handle) agent.Ending {
 	t := newTurn(ctx, life, p, h)
 	defer t.release()
 	p.enterTurn(t)
-	ask := wire.PromptRequest{SessionId: wire.SessionId(p.sessionID), Prompt: blocks}
-	// The protocol tells nothing of models: the agent counts as one (R42).
-	t.took(t.root, h.Round(t.record, agent.Round{Provider: provider, Model: p.opt.Name}))
+	ask := wire.PromptRequest{SessionId: wire.SessionId(p.sessionID), Prompt: append(preface(h.Info()), blocks...)}
+	t.took(t.root, h.Round(t.record, p.round(h.Info().Chosen)))
 	answered := make(chan reply, 1)
 	err = p.conn.call(wire.AgentMethodSessionPrompt, ask, func(r reply) {
 		p.enterTurn(nil) // nothing after the answer belongs to the turn
@@ -281,6 +294,26 @@ func (p *peer) prompt(ctx, life context.Context, h agent.Handle) agent.Ending {
 		answered <- reply{err: err}
 	}
 	return t.end(p.answer(ctx, t, answered))
+}
+
+// round is the round that a turn counts as. Where nobody chose a model the agent counts as
+// one: the protocol tells nothing of what it has (R42).
+func (p *peer) round(is agent.Chosen) agent.Round {
+	if is.Model == "" {
+		return agent.Round{Provider: provider, Model: p.opt.Name}
+	}
+	return agent.Round{Provider: is.Provider, Model: is.Model}
+}
+
+// notChosen ends a run whose agent does not run on what was chosen.
+func (p *peer) notChosen(ctx context.Context, err error) agent.Ending {
+	if ctx.Err() != nil {
+		return agent.Ending{Outcome: agent.Cancelled}
+	}
+	f := failureOf(err, "")
+	errors.As(err, &f)
+	p.opt.Logger.Warn("choose a model", "session", p.about.ID, "code", f.code, "error", f)
+	return f.ending()
 }
 
 // answer waits for the end of a turn. When ctx is done the agent is asked to stop; the

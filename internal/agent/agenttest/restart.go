@@ -31,7 +31,9 @@ func (s *Session) Resume(a agent.Agent, cut Cut) *Run {
 		return nil
 	}
 	s.opt.Cut = cut
-	info := agent.Info{RunID: root.runID, RootRunID: root.runID, Past: s.past(root.runID)}
+	info := agent.Info{
+		RunID: root.runID, RootRunID: root.runID, Past: s.past(root.runID), Chosen: s.opt.Chosen, Before: s.opt.Before,
+	}
 	info.Prompt = promptOf(info.Past, root.runID)
 	return s.perform(a, info)
 }

@@ -31,7 +31,7 @@ func (s *Session) Start(a agent.Agent, text string) *Run {
 	if err != nil && !s.dead {
 		s.t.Fatalf("start a run: %v", err)
 	}
-	return s.perform(a, agent.Info{RunID: id, RootRunID: id, Prompt: message})
+	return s.perform(a, agent.Info{RunID: id, RootRunID: id, Prompt: message, Chosen: s.opt.Chosen, Before: s.opt.Before})
 }
 
 // Do performs a whole run and returns what the agent said of its ending.

@@ -19,6 +19,9 @@ import (
 type Options struct {
 	// Cwd is the session's working directory.
 	Cwd string
+	// Chosen is what somebody has chosen for the session, Before what was said before it.
+	Chosen agent.Chosen
+	Before []agent.Said
 	// Attachments come with every message.
 	Attachments []agent.Attachment
 	// Answer decides an interrupt when somebody waits for it; false leaves it open.

@@ -43,6 +43,9 @@ type play struct {
 	past      *past
 	vars      *results
 	mail      *mailbox
+	chose     agent.Chosen
+	cwd       string
+	before    []agent.Said
 	views     sync.Map // ids by the script's names
 	performed atomic.Int64
 }
@@ -93,6 +96,7 @@ func (p *player) perform(ctx context.Context, h agent.Handle) error {
 	}
 	pl := &play{
 		opt: p.opt, session: p.session, turn: turn, past: readPast(info), vars: newResults(), mail: newMailbox(),
+		chose: info.Chosen, cwd: info.Cwd, before: info.Before,
 	}
 	pl.mail.add(pl.past.untaken()...)
 	if s.steerable {

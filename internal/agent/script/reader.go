@@ -119,14 +119,15 @@ func (r *reader) file(n *yaml.Node) {
 		r.fail(n, "the file must say script: 1")
 	}
 	m := r.defaults(o)
+	r.models(o)
 	if steps := o.take("steps"); steps != nil {
 		r.script.rules = []rule{{play: "steps"}}
 		r.scenario("steps", steps, m)
-		o.close("script", "defaults", "steps")
+		o.close("script", "defaults", "models", "steps")
 		return
 	}
 	rules, scenarios := o.take("rules"), o.take("scenarios")
-	o.close("script", "defaults", "rules", "scenarios", "steps")
+	o.close("script", "defaults", "models", "rules", "scenarios", "steps")
 	if rules == nil || scenarios == nil {
 		r.fail(n, "the file must have steps, or rules and scenarios")
 		return

@@ -84,6 +84,7 @@ func (k *kind) Steers() bool {
 type script struct {
 	rules     []rule
 	scenarios map[string]*scenario
+	models    []agent.Model
 	counts    bool // whether anything asks for the number of the turn
 }
 

@@ -59,12 +59,12 @@ func (r *reader) uses(n *yaml.Node, what, name string) {
 	switch {
 	case !named && name == "turn":
 		r.script.counts = true
-	case !named && (name == "prompt" || name == "round"):
+	case !named && (name == "prompt" || name == "round" || slices.Contains(settings, name)):
 	case named && slices.Contains(fields, field):
 		r.used = append(r.used, use{n, step})
 	default:
-		r.fail(n, "%s: unknown variable %q; known are prompt, turn, round, and NAME.%s",
-			what, name, strings.Join(fields, ", NAME."))
+		r.fail(n, "%s: unknown variable %q; known are prompt, turn, round, %s, and NAME.%s",
+			what, name, strings.Join(settings, ", "), strings.Join(fields, ", NAME."))
 	}
 }
 
@@ -91,6 +91,9 @@ func (sc *scene) variable(name string, at spot) string {
 		return strconv.Itoa(sc.play.turn)
 	case "round":
 		return strconv.Itoa(at.round)
+	}
+	if slices.Contains(settings, name) {
+		return sc.play.chosen(name)
 	}
 	step, field, _ := strings.Cut(name, ".")
 	return sc.play.vars.get(step).field(field)

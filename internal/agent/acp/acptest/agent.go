@@ -28,6 +28,9 @@ const Arg = "acp-test-agent"
 //	initialize=hang  it does not answer
 //	deaf             it reads nothing after it has made a session
 //	garbage=N        it writes so many lines that are no messages before anything else
+//	models=LIST      it lets its client choose one of these, separated by commas
+//	oldmodels=LIST   it does so in the way of before there were settings
+//	levels=LIST      it lets its client choose how much it thinks
 //	stderr=TEXT      it says something in its own log
 //	environment      it writes its whole environment into its own log
 func Command(words ...string) []string {
@@ -60,6 +63,8 @@ func Command(words ...string) []string {
 //	cancelled               waits for session/cancel
 //	hang                    waits for ever
 //	stderr TEXT             says something in its own log
+//	chosen                  says what its client has chosen
+//	preface                 says what the host put in front of the prompt
 //	prompt                  says what else stands in the prompt
 //	servers                 says in its own log of which MCP servers it was told
 //	exit N                  exits
@@ -93,6 +98,7 @@ type fake struct {
 	out      *bufio.Writer          // guarded by mu
 	answers  map[string]chan string // guarded by mu: to permission requests
 	cancel   chan struct{}          // guarded by mu: closed by session/cancel
+	chosen   []string               // guarded by mu: by its client
 	signedIn bool
 	calls    map[string]string // guarded by mu: by id, the terminal that was answered
 }
@@ -135,6 +141,9 @@ type message struct {
 	Params struct {
 		SessionID string `json:"sessionId"`
 		MethodID  string `json:"methodId"`
+		ModelID   string `json:"modelId"`
+		ConfigID  string `json:"configId"`
+		Value     string `json:"value"`
 		// MCPServers are the servers that it is told of.
 		MCPServers json.RawMessage `json:"mcpServers"`
 		// ClientCapabilities are what the client is able to do.
@@ -188,9 +197,11 @@ func (a *fake) take(m message) {
 			a.fail(m.ID, -32000, "sign in first")
 			return
 		}
-		a.answer(m.ID, fmt.Sprintf(`{"sessionId":%q}`, a.session))
+		a.answer(m.ID, fmt.Sprintf(`{"sessionId":%q%s}`, a.session, a.choices()))
 	case "session/load":
 		a.load(m)
+	case "session/set_model", "session/set_config_option":
+		a.choose(m)
 	case "session/prompt":
 		a.mu.Lock()
 		a.cancel = make(chan struct{})
@@ -241,7 +252,7 @@ func (a *fake) load(m message) {
 		return
 	}
 	a.replay()
-	a.answer(m.ID, `{}`)
+	a.answer(m.ID, strings.Replace("{"+a.choices()+"}", "{,", "{", 1))
 }
 
 // replay tells what was told before.

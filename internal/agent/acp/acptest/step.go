@@ -15,6 +15,11 @@ var repeated = regexp.MustCompile(`@[0-9]+@`)
 
 // perform performs a prompt and answers it.
 func (a *fake) perform(m message) {
+	var preface string
+	for m.Params.Prompt[0].Type == "text" && isPreface(m.Params.Prompt[0].Text) {
+		preface += m.Params.Prompt[0].Text + "; "
+		m.Params.Prompt = m.Params.Prompt[1:]
+	}
 	var script strings.Builder
 	for _, b := range m.Params.Prompt {
 		script.WriteString(b.Text)
@@ -37,6 +42,13 @@ func (a *fake) perform(m message) {
 			answered = true
 		case "prompt":
 			a.sayPrompt(m)
+		case "preface":
+			a.chunk("agent_message_chunk", strings.ReplaceAll(preface, "\n", "|"))
+		case "chosen":
+			a.mu.Lock()
+			chosen := strings.Join(a.chosen, "; ")
+			a.mu.Unlock()
+			a.chunk("agent_message_chunk", chosen)
 		case "after":
 			a.chunk("agent_message_chunk", rest)
 		default:
@@ -46,6 +58,11 @@ func (a *fake) perform(m message) {
 	if !answered {
 		a.answer(m.ID, fmt.Sprintf(`{"stopReason":%q}`, a.reason()))
 	}
+}
+
+// isPreface reports whether a part of a prompt is no script: the host put it in front.
+func isPreface(text string) bool {
+	return strings.HasPrefix(text, "This conversation goes on") || strings.HasPrefix(text, "How to answer: ")
 }
 
 // sayPrompt says what stands in a prompt besides text. What it is linked to it reads.
