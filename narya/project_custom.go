@@ -66,12 +66,11 @@ func each[T any](f *narad.Custom, project func(T)) {
 
 func (p *projection) created(c facts.Created) {
 	s := Session{
-		ID: UUID(KindSession, p.event.SessionID), Title: clip(c.Title, 512), Repository: clip(c.Cwd, 4096),
-		Status: Idle, ClientKind: ClientKind(c.ClientKind), CreatedAt: p.event.Timestamp, UpdatedAt: p.event.Timestamp,
+		ID: UUID(KindSession, p.event.SessionID), Title: c.Title, Repository: c.Cwd, Status: Idle,
+		Provider: c.Provider, Model: c.Model, Variant: c.Variant, Style: c.Style, Posture: Posture(c.Posture),
+		ClientKind: ClientKind(c.ClientKind), CreatedAt: p.event.Timestamp, UpdatedAt: p.event.Timestamp,
 	}
-	if !slices.Contains(clientKinds, s.ClientKind) {
-		s.ClientKind = ClientUnknown
-	}
+	s.Fit()
 	if c.ParentSessionID != "" {
 		s.ParentSessionID = UUID(KindSession, c.ParentSessionID)
 	}

@@ -1,5 +1,7 @@
 package narya
 
+import "slices"
+
 // Session is a durable conversation, as lists, reads and session-created show it.
 type Session struct {
 	ID    string
@@ -33,6 +35,20 @@ type Session struct {
 	Tasks     []Task
 	CreatedAt string
 	UpdatedAt string
+}
+
+// Fit makes values that other contracts recorded ones that a session can have: a text that
+// is too long is clipped, and a word that is none of the contract's means that nothing was
+// recorded.
+func (s *Session) Fit() {
+	s.Title, s.Repository, s.Style = clip(s.Title, 512), clip(s.Repository, 4096), clip(s.Style, 64)
+	s.ModelNotice = clip(s.ModelNotice, 1024)
+	if !slices.Contains(clientKinds, s.ClientKind) {
+		s.ClientKind = ClientUnknown
+	}
+	if !slices.Contains(postures, s.Posture) {
+		s.Posture = ""
+	}
 }
 
 func (s *Session) fields(c *coder) {

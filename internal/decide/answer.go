@@ -87,6 +87,8 @@ const (
 	RefusedNotOffered Refusal = "not_offered"
 	// RefusedBusy: something is active in the session, or waits.
 	RefusedBusy Refusal = "busy"
+	// RefusedID: no session can have the id.
+	RefusedID Refusal = "id"
 	// What a session cannot be set up with, as the host knows: a directory, an agent, a
 	// model, a preset of one, a style. RefusedNoModel: the agent offers no model at all.
 	RefusedDirectory Refusal = "directory"

@@ -14,34 +14,37 @@ import (
 
 // checkCreate completes what a new session is made with, or says why it cannot be made.
 // One that exists was checked when it was made.
-func (h *Host) checkCreate(ctx context.Context, id string, c *decide.Create) (refusal string, err error) {
+func (h *Host) checkCreate(ctx context.Context, id string, c *decide.Create) (refused decide.Answer, err error) {
 	if _, err := h.sessionRow(ctx, id); !errors.Is(err, journal.ErrNotFound) {
-		return "", err
+		return refused, err
 	}
 	if id == "" || strings.Contains(id, "~") { // R8: names of the host's own streams
-		return "a session cannot have that id", nil
+		return refusal(decide.RefusedID, "a session cannot have that id"), nil
 	}
 	if alike, err := h.shownAlike(ctx, id); err != nil || alike {
-		return "the id was given to another session", err
+		return refusal(decide.RefusedReused, "the id was given to another session"), err
 	}
 	c.Payload.Mappings = h.opt.Mappings
 	if c.Payload.Agent == "" {
 		c.Payload.Agent = h.agents.Default()
 	}
 	if _, known := h.agents.Kind(c.Payload.Agent); !known {
-		return "no agent has that name", nil
+		return refusal(decide.RefusedAgent, "no agent has that name"), nil
 	}
 	if c.Payload.Cwd == "" {
-		return "", h.ownDirectory(c)
+		return refused, h.ownDirectory(c)
 	}
 	if !filepath.IsAbs(c.Payload.Cwd) {
-		return "cwd must be an absolute path", nil
+		return refusal(decide.RefusedDirectory, "cwd must be an absolute path"), nil
 	}
 	c.Payload.Cwd = filepath.Clean(c.Payload.Cwd)
 	if h.opt.Roots == nil {
-		return "", nil
+		return refused, nil
 	}
-	return insideOf(h.opt.Roots, c.Payload.Cwd), nil
+	if detail := insideOf(h.opt.Roots, c.Payload.Cwd); detail != "" {
+		return refusal(decide.RefusedDirectory, detail), nil
+	}
+	return refused, nil
 }
 
 // ownDirectory lets a session that names no directory work where the host does, if it may

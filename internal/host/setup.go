@@ -97,9 +97,8 @@ func (h *Host) prepareCreate(ctx context.Context, id string, c decide.Create) (d
 	if _, err := h.sessionRow(ctx, id); !errors.Is(err, journal.ErrNotFound) {
 		return c, decide.Answer{}, err // one that exists was checked when it was made
 	}
-	detail, err := h.checkCreate(ctx, id, &c)
-	if err != nil || detail != "" {
-		return c, refusal("", detail), err
+	if refused, err := h.checkCreate(ctx, id, &c); err != nil || refused.Status != "" {
+		return c, refused, err
 	}
 	p := &c.Payload
 	if answer := h.checkStyle(p.Style); answer.Status != "" {
@@ -181,12 +180,9 @@ func (h *Host) prepareBranch(ctx context.Context, id string, b decide.Branch) (d
 	if b.Title == "" {
 		made.Payload.Title = of.Title
 	}
-	detail, err := h.checkCreate(ctx, id, &made)
+	refused, err := h.checkCreate(ctx, id, &made)
 	b.Session = made.Payload
-	if detail != "" {
-		return b, refusal(decide.RefusedDirectory, detail), err
-	}
-	return b, decide.Answer{}, err
+	return b, refused, err
 }
 
 // authorizeBranch asks whether a caller may read the parent of a branch, and make a session

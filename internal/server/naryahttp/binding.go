@@ -70,7 +70,7 @@ type routes map[string]handler
 // routes are those of all tags.
 func (b *Binding) routes() routes {
 	all := routes{}
-	for _, of := range []routes{b.hostRoutes(), b.eventRoutes()} {
+	for _, of := range []routes{b.hostRoutes(), b.sessionRoutes(), b.eventRoutes()} {
 		maps.Copy(all, of)
 	}
 	return all
