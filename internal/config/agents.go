@@ -27,6 +27,10 @@ type Agent struct {
 	// AuthMethod is, for acp, the agent's id of the way to sign in that is used when it
 	// asks for one; empty: such a run fails.
 	AuthMethod string
+	// Models are, for acp, those on which the agent can run, as "provider/model", the default
+	// first; none: those of which it tells. Variants are the presets of each of them.
+	Models   []string
+	Variants []string
 	// MCP are, for acp, the servers that the agent is told of, by name.
 	MCP map[string]MCPServer
 	// Executors say which executor runs a tool, by the tool's name, or its beginning and *.
@@ -121,6 +125,17 @@ func (a *Agent) set(field string, raw any) error {
 		return needText(&a.File)
 	case "cwd":
 		return needText(&a.CWD)
+	case "models", "variants":
+		words, ok := stringsOf(raw)
+		if !ok {
+			return errors.New("must be a list of strings")
+		}
+		if field == "models" {
+			a.Models = words
+		} else {
+			a.Variants = words
+		}
+		return nil
 	case "env":
 		names, ok := stringsOf(raw)
 		if !ok {
@@ -176,7 +191,10 @@ func (a Agent) checkACP() (field, rule string) {
 	case len(a.AuthMethod) > maxAuthMethod || strings.ContainsFunc(a.AuthMethod, unicode.IsControl):
 		return "auth_method", fmt.Sprintf("must be at most %d bytes without control characters", maxAuthMethod)
 	}
-	return "command", checkWords(a.Command)
+	if rule := checkWords(a.Command); rule != "" {
+		return "command", rule
+	}
+	return checkModels(a.Models, a.Variants)
 }
 
 const notNames = "must hold names of variables alone, not values"
@@ -214,6 +232,8 @@ func (a Agent) checkScript() (field, rule string) {
 		return "cwd", "only acp agents have a directory"
 	case a.AuthMethod != "":
 		return "auth_method", "only acp agents sign in"
+	case len(a.Models) > 0, len(a.Variants) > 0:
+		return "models", "of a script stand in its file"
 	case len(a.MCP) > 0:
 		return "mcp", "only acp agents are told of servers"
 	}

@@ -87,6 +87,9 @@ type Narya struct {
 	TCP bool
 	// Retention is how long events can be resumed after.
 	Retention time.Duration
+	// Styles are what agents are told of how to answer, by the names under which a session
+	// chooses them.
+	Styles map[string]string
 }
 
 // Queue bounds the messages that wait in a session.

@@ -107,6 +107,8 @@ command = "npx 'some agent' --acp"
 env = ["API_KEY"]
 cwd = "/srv/agents"
 auth_method = "api-key"
+models = ["p/one", "p/two"]
+variants = ["low"]
 
 [agents.helper.mcp.files]
 command = "server-files ."
@@ -129,6 +131,8 @@ absent = "fail"
 [narya]
 tcp = true
 retention = "24h"
+[narya.styles]
+brief = "Be brief."
 
 [queue]
 max = 7
@@ -180,7 +184,7 @@ class = "secret"
 			MaxRunning: 2, CancelGrace: 500 * time.Millisecond, IdleTimeout: time.Hour, Default: "helper",
 			Named: map[string]config.Agent{
 				"helper": {Kind: config.KindACP, Command: []string{"npx", "some agent", "--acp"}, Env: []string{"API_KEY"}, CWD: "/srv/agents",
-					AuthMethod: "api-key", MCP: map[string]config.MCPServer{
+					AuthMethod: "api-key", Models: []string{"p/one", "p/two"}, Variants: []string{"low"}, MCP: map[string]config.MCPServer{
 						"files":  {Command: []string{"server-files", "."}, Env: []string{"FILES_TOKEN"}},
 						"issues": {URL: "https://mcp.example/mcp", HeaderEnv: map[string]string{"Authorization": "ISSUES"}},
 					}},
@@ -197,7 +201,7 @@ class = "secret"
 		Executors: config.Executors{
 			Lease: 30 * time.Second, Heartbeat: 10 * time.Second, TokenLife: time.Hour, Absent: config.Fail,
 		},
-		Narya: config.Narya{TCP: true, Retention: 24 * time.Hour},
+		Narya: config.Narya{TCP: true, Retention: 24 * time.Hour, Styles: map[string]string{"brief": "Be brief."}},
 		Queue: config.Queue{Max: 7}, Sessions: config.Sessions{Mailbox: 8}, History: config.History{Page: 9},
 		Streams: config.Streams{WriteTimeout: 20 * time.Second, MaxLag: 10, Heartbeat: 5 * time.Second, Max: 11, MaxPerPrincipal: 3},
 		Log:     config.Log{Level: "debug", Format: "json"},
@@ -257,6 +261,11 @@ func TestWhatIsWrongIsNamed(t *testing.T) {
 		{"unknown key with dots", "queue.max = 3\nqueue.most.of = 1", []string{`2: queue.most: no such setting`}},
 		{"section that is a value", "queue = 3", []string{`1: queue: no such setting`}},
 		{"value that is a section", "[listen]\nport = 1", []string{`1: listen: must be a string`}},
+		{"a style without a text", "[narya.styles]\nbrief = \"\"\n\"Not so\" = \"x\"", []string{`3: narya.styles.Not so: the name of a style`, `2: narya.styles.brief: 1 to`}},
+		{"styles that are none", "[narya]\nstyles = 3", []string{`2: narya.styles: must be a table`}},
+		{"a model without its provider", "[agents.a]\nkind = \"acp\"\ncommand = \"x\"\nmodels = [\"m\"]", []string{`4: agents.a.models: provider/model`}},
+		{"variants of no model", "[agents.a]\nkind = \"acp\"\ncommand = \"x\"\nvariants = [\"low\"]", []string{`4: agents.a.variants: those of models`}},
+		{"models of a script", "[agents.a]\nkind = \"script\"\nfile = \"x\"\nmodels = [\"p/m\"]", []string{`4: agents.a.models: stand in its file`}},
 		{"home", "home = \"/x\"", []string{`1: home: --home`}},
 		{"capitals", "Listen = \"127.0.0.1:1\"", []string{`1: Listen: no such setting`}},
 

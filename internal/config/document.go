@@ -138,6 +138,8 @@ func (l *loader) table(doc document, prefix string, values map[string]any) {
 			l.policy(doc, raw)
 		case key == "harness" && isTable:
 			l.harness(doc, sub)
+		case key == "narya.styles":
+			l.styles(doc, key, raw)
 		case prefix == "agents" && isTable:
 			l.agent(doc, name, sub)
 		case key == "home":

@@ -15,13 +15,17 @@ const exampleAgents = `
 # command line, or a list of its words; env names variables that are passed on to
 # it besides PATH, HOME and the like; cwd is its directory, if not the session's;
 # auth_method is the agent's own id of the way to sign in that is used when it asks
-# for one, without it the run ends with agent_auth_required.
+# for one, without it the run ends with agent_auth_required; models are those on which it
+# can run, the default first, and variants the presets of each of them: without any it is
+# asked which there are.
 #[agents.opencode]
 #kind = "acp"
 #command = ["npx", "opencode-ai", "acp"]
 #env = ["OPENCODE_API_KEY"]
 #cwd = ""
 #auth_method = ""
+#models = ["anthropic/claude-sonnet-4-5", "openai/gpt-5"]
+#variants = ["low", "high"]
 
 # A server of the Model Context Protocol that this agent is told of, and connects to
 # by itself; there may be any number. Either a command that the agent starts, with env
@@ -49,6 +53,12 @@ const exampleAgents = `
 #[agents.rehearsal]
 #kind = "script"
 #file = "rehearsal.script"
+`
+
+const exampleStyles = `
+# Styles in which a session can ask for its answers: by name, what its agent is told.
+#[narya.styles]
+#brief = "Answer in at most three sentences."
 `
 
 const examplePolicy = `
@@ -130,8 +140,11 @@ func Example() string {
 
 // endOfSection is what follows the settings of a section.
 func endOfSection(section string) string {
-	if section == "agents" {
+	switch section {
+	case "agents":
 		return exampleAgents
+	case "narya":
+		return exampleStyles
 	}
 	return ""
 }

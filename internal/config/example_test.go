@@ -21,7 +21,10 @@ func TestExampleSaysTheDefaults(t *testing.T) {
 	if len(got.Agents.Named) != 2 || len(got.Policy) != 3 || len(got.Harness.Classify) != 2 {
 		t.Errorf("the agents and rules shown are %v, %v and %v", got.Agents.Named, got.Policy, got.Harness.Classify)
 	}
-	got.Agents.Named, got.Policy, got.Harness.Classify = nil, nil, nil
+	if got.Narya.Styles["brief"] == "" {
+		t.Errorf("the styles shown are %v", got.Narya.Styles)
+	}
+	got.Agents.Named, got.Policy, got.Harness.Classify, got.Narya.Styles = nil, nil, nil, nil
 	want := defaults()
 	want.AllowedHosts, want.CORSOrigins = []string{}, []string{}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -41,8 +44,8 @@ func TestExampleDocumentsEveryField(t *testing.T) {
 	example := config.Example()
 	fields := 0
 	countFields(reflect.TypeFor[config.Config](), &fields)
-	// Home is not set in the file; agents, policy and harness.classify are tables, shown by examples.
-	const elsewhere = 4
+	// Home is not set in the file; agents, policy, harness.classify and narya.styles are tables, shown by examples.
+	const elsewhere = 5
 	settings := regexp.MustCompile(`(?m)^(#.*\n)(#[a-z_]+ = .*)$`).FindAllStringSubmatch(example[:strings.Index(example, "#[[policy]]")], -1)
 	documented := 0
 	for _, match := range settings {
@@ -63,7 +66,8 @@ func TestExampleDocumentsEveryField(t *testing.T) {
 				name = strings.TrimSuffix(name, "s")
 			}
 			key := strings.ToLower(regexp.MustCompile(`([a-z])([A-Z])`).ReplaceAllString(name, "${1}_$2"))
-			if !strings.Contains(example, "\n#"+key+" = ") && !strings.Contains(example, "."+key+".") && !strings.Contains(example, "."+key+"s]\n") {
+			if !strings.Contains(example, "\n#"+key+" = ") && !strings.Contains(example, "."+key+".") && !strings.Contains(example, "."+key+"s]\n") &&
+				!strings.Contains(example, "\n#"+key+"s = ") {
 				t.Errorf("%s.%s is not shown", typ.Name(), typ.Field(i).Name)
 			}
 		}

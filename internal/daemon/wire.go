@@ -80,8 +80,12 @@ func newAgent(name string, c config.Agent, scratch string, o Options) (agent.Kin
 		if err != nil {
 			return nil, err
 		}
+		models, err := modelsOf(c)
+		if err != nil {
+			return nil, err
+		}
 		return acp.New(acp.Options{
-			Name: name, Command: c.Command, PassEnv: c.Env, Dir: c.CWD, AuthMethod: c.AuthMethod, MCPServers: servers,
+			Models: models, Name: name, Command: c.Command, PassEnv: c.Env, Dir: c.CWD, AuthMethod: c.AuthMethod, MCPServers: servers,
 			ReadFiles: c.Offers("fs/read_text_file"), WriteFiles: c.Offers("fs/write_text_file"), Terminals: offersTerminals(c),
 			Version: o.Version, Logger: o.Logger, Scratch: scratch,
 		})
@@ -93,6 +97,19 @@ func newAgent(name string, c config.Agent, scratch string, o Options) (agent.Kin
 		return script.New(file, script.Options{Name: c.File, Crash: o.Crash})
 	}
 	return nil, fmt.Errorf("kind %q is not known", c.Kind)
+}
+
+// modelsOf are the configured models of an agent.
+func modelsOf(c config.Agent) (list []agent.Model, err error) {
+	for _, name := range c.Models {
+		m, err := agent.ParseModel(name)
+		if err != nil {
+			return nil, fmt.Errorf("model %q %w", name, err)
+		}
+		m.Variants = c.Variants
+		list = append(list, m)
+	}
+	return list, nil
 }
 
 // offersTerminals reports whether all that an agent needs of terminals is assigned.
@@ -142,7 +159,7 @@ func hostOptions(cfg config.Config, log *slog.Logger, blobs *blob.Store) host.Op
 		Logger: log, MaxRunning: cfg.Agents.MaxRunning, QueueLimit: cfg.Queue.Max,
 		Mailbox: cfg.Sessions.Mailbox, CancelGrace: cfg.Agents.CancelGrace, IdleAfter: cfg.Agents.IdleTimeout,
 		Blobs: blobs, MaxAttachment: cfg.Storage.MaxAttachment, MaxArtifact: cfg.Storage.MaxArtifact,
-		EndLeft: process.KillGroup, Roots: cfg.Workspaces.Roots,
+		EndLeft: process.KillGroup, Roots: cfg.Workspaces.Roots, Styles: cfg.Narya.Styles,
 		Numbers: numbers.Of, LogMapping: harness.Mapping, LogPolicy: logPolicy(cfg).Encode(),
 		Mappings: facts.Mappings{Narya: int(narya.Mapping1)},
 		Executors: executor.Options{

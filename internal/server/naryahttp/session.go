@@ -55,6 +55,12 @@ func whole(ctx context.Context, view *host.View) (*narya.Session, error) {
 		return nil, err
 	}
 	s := sessionOf(summary)
+	if round := summary.Spent.LastRound; round != nil {
+		s.LastTurnUsage = &narya.TokenUsage{
+			InputTokens: round.Input, OutputTokens: round.Output, CacheReadTokens: round.CacheRead,
+			CacheWriteTokens: round.CacheWrite, CostUSD: round.CostUSD,
+		}
+	}
 	waiting, err := view.Waiting(ctx)
 	if err != nil {
 		return nil, err
@@ -81,6 +87,15 @@ func sessionOf(s host.Summary) *narya.Session {
 	if s.Warming != nil {
 		is.Warming = &narya.Warming{Enabled: s.Warming.Enabled, CeilingUSD: s.Warming.CeilingUSD}
 	}
+	if spent := s.Spent; spent.Told {
+		is.Usage = &narya.TokenUsage{
+			InputTokens: spent.Input, OutputTokens: spent.Output, CacheReadTokens: spent.CacheRead, CacheWriteTokens: spent.CacheWrite,
+		}
+		if !spent.Unpriced {
+			is.Usage.CostUSD = &spent.CostUSD
+		}
+	}
+	is.LastOutcome = narya.Outcome(s.Spent.LastOutcome)
 	is.Fit()
 	return is
 }
