@@ -6,7 +6,6 @@ import (
 
 	"github.com/mahati-host/mahati/internal/access"
 	"github.com/mahati-host/mahati/internal/host"
-	"github.com/mahati-host/mahati/internal/index"
 	"github.com/mahati-host/mahati/internal/server"
 	"github.com/mahati-host/mahati/narya"
 )
@@ -107,7 +106,7 @@ const maxScanned = 2_000
 // listSessions lists the sessions that the caller may see, the newest first: those that are
 // put away only where they are asked for.
 func (b *Binding) listSessions(w http.ResponseWriter, r *request) error {
-	status, err := r.word("status", index.Idle, index.Running, index.Waiting, index.Archived)
+	status, err := r.word("status", string(narya.Idle), string(narya.Running), string(narya.Waiting), string(narya.Archived))
 	if err != nil {
 		return err
 	}
