@@ -17,12 +17,13 @@ import (
 )
 
 type demoCommands struct {
-	Session  demoCommand         `cmd:"" default:"withargs" help:"A session over a disconnect and a kill of the host. This is shown when nothing is named."`
-	Executor demoExecutorCommand `cmd:"" help:"A tool on another machine, over kills of both sides."`
+	Session   demoCommand          `cmd:"" default:"withargs" help:"A session over a disconnect and a kill of the host. This is shown when nothing is named."`
+	Executor  demoExecutorCommand  `cmd:"" help:"A tool on another machine, over kills of both sides."`
+	Contracts demoContractsCommand `cmd:"" help:"One run on all three contracts, side by side."`
 }
 
 func (demoCommands) Help() string {
-	return "Example: mahati demo --yes\nExample: mahati demo executor --yes"
+	return "Example: mahati demo --yes\nExample: mahati demo executor --yes\nExample: mahati demo contracts --yes"
 }
 
 type demoCommand struct {
@@ -48,10 +49,13 @@ type demoPace struct{ text, work time.Duration }
 var shownPace = demoPace{text: 110 * time.Millisecond, work: 700 * time.Millisecond}
 
 // script is the demo's script at a pace.
-func (p demoPace) script() string {
+func (p demoPace) script() string { return p.in(demoScript) }
+
+// in sets a script to a pace.
+func (p demoPace) in(script string) string {
 	return strings.NewReplacer(
 		"@PACE@", p.text.String(), "@WORK@", strconv.FormatFloat(p.work.Seconds(), 'f', -1, 64),
-	).Replace(demoScript)
+	).Replace(script)
 }
 
 func (c demoCommand) Run(ctx context.Context, a *app) (err error) {
