@@ -161,7 +161,8 @@ func hostOptions(cfg config.Config, log *slog.Logger, blobs *blob.Store) host.Op
 		Blobs: blobs, MaxAttachment: cfg.Storage.MaxAttachment, MaxArtifact: cfg.Storage.MaxArtifact,
 		EndLeft: process.KillGroup, Roots: cfg.Workspaces.Roots, Styles: cfg.Narya.Styles,
 		Numbers: numbers.Of, LogMapping: harness.Mapping, LogPolicy: logPolicy(cfg).Encode(),
-		Mappings: facts.Mappings{Narya: int(narya.Mapping1)},
+		Mappings:  facts.Mappings{Narya: int(narya.Mapping1)},
+		Retention: cfg.Narya.Retention,
 		Executors: executor.Options{
 			Lease: cfg.Executors.Lease, Heartbeat: cfg.Executors.Heartbeat, TokenLife: cfg.Executors.TokenLife,
 		},

@@ -109,7 +109,10 @@ func (f *Feed) finish(err error) {
 
 // add and remove are the only doors to the set of topics.
 func (f *Feed) add(c *cursor, place Place, framer *Framer) {
-	c.feed, c.slot = f, make(chan struct{}, 1)
+	c.feed = f
+	if c.slot == nil {
+		c.slot = make(chan struct{}, 1)
+	}
 	c.position.Store(place.after)
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -38,8 +38,15 @@ func NewFramer(feed *Feed, encode func(journal.Record) []byte) *Framer {
 }
 
 // Subscribe follows a place.
-func (f *Framer) Subscribe(place Place) *Frames {
+func (f *Framer) Subscribe(place Place) *Frames { return f.Join(place, nil) }
+
+// Join is Subscribe for one who looks at several places: what fills the slot of the other
+// subscription, or of this one, fills the one slot of both. Nil joins nothing.
+func (f *Framer) Join(place Place, other *Frames) *Frames {
 	s := &Frames{}
+	if other != nil {
+		s.slot = other.slot
+	}
 	f.feed.add(&s.cursor, place, f)
 	return s
 }

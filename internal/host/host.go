@@ -83,6 +83,8 @@ type Options struct {
 	// Styles are what agents are told of how to answer, by the names under which sessions
 	// choose them.
 	Styles map[string]string
+	// Retention is how long events can be resumed after (R40); 7 days when 0.
+	Retention time.Duration
 	// Roots are the directories below which a session may work. Nil means any, an empty list
 	// none.
 	Roots []string
@@ -110,6 +112,7 @@ func (o Options) withDefaults() Options {
 	o.Mailbox = orDefault(o.Mailbox, 64)
 	o.CancelGrace = orDefault(o.CancelGrace, 10*time.Second)
 	o.IdleAfter = orDefault(o.IdleAfter, 10*time.Minute)
+	o.Retention = orDefault(o.Retention, 7*24*time.Hour)
 	o.MaxAttachment = orDefault(o.MaxAttachment, 32<<20)
 	o.MaxArtifact = orDefault(o.MaxArtifact, 256<<20)
 	return o
@@ -138,6 +141,7 @@ type Host struct {
 	work    sync.WaitGroup // owners, and what runs for no owner
 
 	shelf     *shelf
+	retention retention
 	executors *executor.Executors
 	awaited   awaited
 	told      told
@@ -358,6 +362,9 @@ func (h *Host) wakeWaiting(session string) {
 
 // fire performs a due timer.
 func (h *Host) fire(ctx context.Context, row journal.TimerRow) error {
+	if row.Session == "" && row.ID == retentionTimer {
+		return h.fireRetention(ctx, row)
+	}
 	cmd, ok := expiry(row)
 	if !ok {
 		cmd, ok = expiredCall(row)

@@ -247,7 +247,7 @@ func (h *Host) carry(ctx context.Context, change journal.Change) error {
 		Session: journal.RowStream, Changes: []journal.Change{change}, Time: h.opt.Now().UTC(), Closing: true,
 	})
 	if err != nil {
-		return fmt.Errorf("record process: %w", err)
+		return fmt.Errorf("change rows of no session: %w", err)
 	}
 	return nil
 }

@@ -19,6 +19,9 @@ func (h *Host) Start(ctx context.Context) error {
 	if err := h.executors.Load(ctx); err != nil {
 		return fmt.Errorf("take up executors: %w", err)
 	}
+	if err := h.loadRetention(ctx); err != nil {
+		return err
+	}
 	if _, err := h.timers.FireOverdue(ctx); err != nil {
 		return fmt.Errorf("fire overdue timers: %w", err)
 	}

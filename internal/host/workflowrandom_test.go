@@ -99,6 +99,9 @@ func TestRandomWorkflows(t *testing.T) {
 				}
 			}
 			for row, err := range journal.Each[journal.TimerRow](context.Background(), j, journal.TimersDue{Until: time.Now().Add(time.Hour)}, noDamage(t)) {
+				if row.Session == "" { // the host's own
+					continue
+				}
 				t.Errorf("seed %d: a timer is left: %+v %v", seed, row, err)
 			}
 			if ends != 1 {

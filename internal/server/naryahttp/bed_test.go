@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -122,7 +123,7 @@ func begin(t *testing.T, o bedOptions) *bed {
 	if o.before != nil {
 		b.journal, b.tokens, b.token = o.before.journal, o.before.tokens, o.before.token
 	} else {
-		b.open(o.tcp)
+		b.make(o.tcp)
 	}
 	logger := slog.New(slog.NewJSONHandler(b.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	o.host.Logger, o.host.Numbers, o.host.LogMapping = logger, numbers.Of, harness.Mapping
@@ -154,7 +155,7 @@ func castOf(o bedOptions) cast {
 	return c
 }
 
-func (b *bed) open(tcp bool) {
+func (b *bed) make(tcp bool) {
 	b.t.Helper()
 	var err error
 	if b.journal == nil {
@@ -357,6 +358,11 @@ func (b *bed) stream(query, lastID string) *reading {
 	if lastID != "" {
 		request.Header.Set("Last-Event-ID", lastID)
 	}
+	return b.open(request)
+}
+
+func (b *bed) open(request *http.Request) *reading {
+	b.t.Helper()
 	response, err := b.http.Do(request)
 	if err != nil {
 		b.t.Fatal(err)
@@ -454,6 +460,80 @@ func (b *bed) checkFrame(frame sse.Frame) event {
 		b.t.Errorf("a frame with id %q (%v) and event %q holds %s", frame.ID, frame.HasID, frame.Event, data)
 	}
 	return event{e, data}
+}
+
+// over reports whether the stream has ended and all of it was taken.
+func (s *reading) over() bool {
+	select {
+	case _, ok := <-s.frames:
+		if ok {
+			s.bed.t.Error("a frame was not taken")
+		}
+		return !ok
+	default:
+		return false
+	}
+}
+
+// projected is the whole stream behind an event, made of the facts in the journal.
+func (b *bed) projected(query string, after int64) (data []string) {
+	b.t.Helper()
+	values, err := url.ParseQuery(query)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	for at := uint64(after); ; {
+		chunk, err := b.journal.Read(b.t.Context(), journal.ByEvent{After: at}, journal.Page{})
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		for _, r := range chunk.Records {
+			at = r.FirstEvent + uint64(r.EventCount) - 1
+			rec, err := narad.Decode(r.Bytes)
+			if err != nil {
+				b.t.Fatal(err)
+			}
+			events := narya.Mapping1.Project(rec.(narad.Authority))
+			if len(events) != int(r.EventCount) {
+				b.t.Fatalf("a fact has %d numbers and %d events", r.EventCount, len(events))
+			}
+			for i, e := range events {
+				e.ID = int64(r.FirstEvent) + int64(i)
+				if e.ID <= after || values.Has("sessionId") && e.SessionID != values.Get("sessionId") && (e.SessionID != "" || values.Get("hostEvents") != "true") {
+					continue
+				}
+				text, err := narya.Encode(e)
+				if err != nil {
+					b.t.Fatal(err)
+				}
+				data = append(data, string(text))
+			}
+		}
+		if !chunk.More {
+			return data
+		}
+	}
+}
+
+// wantEvents demands that a stream with that query had exactly what the facts say.
+func (b *bed) wantEvents(t *testing.T, query string, after int64, got []event) {
+	t.Helper()
+	want := b.projected(query, after)
+	for i := range max(len(got), len(want)) {
+		switch {
+		case i >= len(got):
+			t.Fatalf("%q: %d events came, want %d; the first that lacks is %s", query, len(got), len(want), want[i])
+		case i >= len(want) || got[i].data != want[i]:
+			t.Fatalf("%q: event %d of %d, want %d, is\n%s\nwant\n%s", query, i, len(got), len(want), got[i].data, append(want, "none")[min(i, len(want))])
+		}
+	}
+}
+
+// idOfLast is the id of the last frame.
+func idOfLast(frames string) string {
+	_, frame, _ := strings.Cut(frames[strings.LastIndex(frames, "id: "):], "id: ")
+	id, _, _ := strings.Cut(frame, "\n")
+	return id
 }
 
 // kinds are the types of events, in their order.

@@ -1,23 +1,8 @@
 package naryahttp
 
 import (
-	"context"
-
 	"github.com/mahati-host/mahati/internal/server"
 )
-
-// source gives frames; host.Frames is one.
-type source interface {
-	// Poll gives the frames that wait behind the position, nothing where there are none yet:
-	// then wait for Wake.
-	Poll(context.Context) ([]byte, error)
-	Wake() <-chan struct{}
-	// Lag is how far the position is behind what can be read.
-	Lag(context.Context) (uint64, error)
-	// Position is how far it has read.
-	Position() uint64
-	Close()
-}
 
 // delivery brings events to one stream. It belongs to the stream's handler.
 type delivery struct {
@@ -25,7 +10,6 @@ type delivery struct {
 	stream  *server.Stream
 	source  source
 	after   uint64 // the client has what is up to here
-	past    uint64 // what was there as the stream began
 	sent    int    // frames
 	live    bool   // the past was delivered
 }
@@ -75,7 +59,7 @@ func (d *delivery) send(data []byte) (why string, over bool) {
 	if d.stream.Write(block) != nil {
 		return "", true
 	}
-	d.live = d.live || len(block) == len(data) && d.source.Position() >= d.past
+	d.live = d.live || len(block) == len(data) && d.source.CaughtUp()
 	if !d.live {
 		return endedBlock, d.sent >= d.binding.opt.Block
 	}

@@ -1,10 +1,8 @@
 package naryahttp
 
 import (
-	"errors"
 	"net/http"
 
-	"github.com/mahati-host/mahati/internal/access"
 	"github.com/mahati-host/mahati/internal/host"
 	"github.com/mahati-host/mahati/internal/server"
 	"github.com/mahati-host/mahati/narya"
@@ -26,10 +24,11 @@ func (b *Binding) events(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	open, err := b.source(r, which)
+	from, err := b.source(r, which, after, kept.Newest)
 	if err != nil {
 		return err
 	}
+	defer from.Close()
 	if r.Method == http.MethodHead {
 		return nil // a HEAD has no body, and must not wait for one to end
 	}
@@ -37,9 +36,7 @@ func (b *Binding) events(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	from := open(after)
-	defer from.Close()
-	d := &delivery{binding: b, stream: st, source: from, after: after, past: kept.Newest}
+	d := &delivery{binding: b, stream: st, source: from, after: after}
 	if why := d.run(); why != "" {
 		server.Annotate(r.Context(), "ended", why)
 	}
@@ -83,32 +80,4 @@ func beginning(r *request, kept host.EventRange) (uint64, error) {
 	default:
 		return after, nil
 	}
-}
-
-// source finds out who may follow what, and returns how to.
-func (b *Binding) source(r *request, f filter) (open func(after uint64) source, err error) {
-	if f.session == "" || f.hostEvents {
-		if err := access.Authorize(r.principal(), access.ReadHostEvents, ""); err != nil {
-			return nil, err
-		}
-	}
-	if f.session == "" {
-		return func(after uint64) source { return b.host.FollowEvents(b.framer, after) }, nil
-	}
-	id, err := b.session(r.Context(), f.session)
-	if err == nil {
-		server.Annotate(r.Context(), "session", id)
-		_, err = b.host.Attach(r.Context(), r.principal(), access.ReadSession, id)
-	}
-	if err != nil && !errors.Is(err, host.ErrNotFound) && !errors.Is(err, host.ErrGone) {
-		return nil, err
-	}
-	known := err == nil // of another session nothing is heard, and nothing else is told apart (R39)
-	own := b.host.NewFramer(func(rec host.Record) []byte {
-		if known && rec.Session == id || f.hostEvents && rec.Session == host.HostStream {
-			return frames(rec)
-		}
-		return nil
-	})
-	return func(after uint64) source { return b.host.FollowEvents(own, after) }, nil
 }

@@ -62,6 +62,15 @@ func behind(frames []byte, after uint64) []byte {
 	return frames
 }
 
+// upTo parts frames at an id: what is up to it, and what is above.
+func upTo(frames []byte, id uint64) (below, above []byte) {
+	at := 0
+	for at < len(frames) && idOf(frames[at:]) <= id {
+		at += len(cut(frames[at:], 1))
+	}
+	return frames[:at:at], frames[at:]
+}
+
 // idOf is the id of the first frame.
 func idOf(frames []byte) uint64 {
 	line, _, _ := bytes.Cut(bytes.TrimPrefix(frames, []byte("id: ")), []byte("\n"))
