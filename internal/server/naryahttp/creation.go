@@ -141,7 +141,7 @@ func (b *Binding) newSessionID(r *request, key string) string {
 	if key == "" {
 		return b.host.NewID()
 	}
-	return uuid.NewSHA1(uuid.Nil, []byte(b.host.Seal(key, "narya create session", r.principal().ID()))).String()
+	return uuid.NewSHA1(uuid.Nil, []byte(b.host.Seal(key, "narya create session", r.URL.Path, r.principal().ID()))).String()
 }
 
 // show answers with a session, to a caller who may do action in it.

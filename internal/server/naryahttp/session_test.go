@@ -7,10 +7,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/mahati-host/mahati/internal/access"
 	"github.com/mahati-host/mahati/internal/agent"
+	"github.com/mahati-host/mahati/internal/decide"
 	"github.com/mahati-host/mahati/internal/host"
 	"github.com/mahati-host/mahati/internal/server/naryahttp"
+	"github.com/mahati-host/mahati/narad"
 	"github.com/mahati-host/mahati/narya"
 )
 
@@ -185,4 +189,251 @@ func TestSessionRefusals(t *testing.T) {
 			t.Errorf("something was done: %s, %s", before, after)
 		}
 	})
+}
+
+// Lists are paged, filtered, and of what the caller may see; what is archived is on none
+// that does not ask for it.
+func TestSessionsAreListed(t *testing.T) {
+	setup(t, func(t *testing.T, b *bed, one, two string) {
+		var ids []string
+		for i := range 7 {
+			dir, kind := one, "tui"
+			if i%2 == 1 {
+				dir, kind = two, "api"
+			}
+			ids = append(ids, b.made(fmt.Sprintf(`{"repository":%q,"clientKind":%q,"agent":"plain"}`, dir, kind)))
+		}
+		b.want(b.post("/v1/sessions/"+ids[0]+"/archive", ""), 200)
+		b.made(fmt.Sprintf(`{"repository":%q,"clientKind":"unknown","agent":"plain"}`, one))
+		for query, want := range map[string]int{
+			"": 7, "status=archived": 1, "status=idle": 7, "status=running": 0, "clientKind=api": 3, "clientKind=unknown": 1,
+			"repository=" + one: 4, "repository=" + one + "&clientKind=tui": 3, "repository=/": 0,
+		} {
+			for _, limit := range []string{"", "&limit=1", "&limit=2", "&limit=200"} {
+				if got := b.idsOf("/v1/sessions?" + query + limit); len(got) != want {
+					t.Errorf("%s%s: got %d sessions, want %d", query, limit, len(got), want)
+				}
+			}
+		}
+		got := b.idsOf("/v1/sessions?limit=3&clientKind=tui")
+		if want := []string{ids[6], ids[4], ids[2]}; !slices.Equal(got, want) {
+			t.Errorf("got %v, want the newest first: %v", got, want)
+		}
+		first := b.get("/v1/sessions?limit=1")
+		b.wantError(b.get("/v1/sessions?status=idle&cursor="+first.field("nextCursor")), narya.CodeMalformed)
+		elsewhere := b.as("elsewhere", access.Grant{Roles: []access.Role{access.Observe, access.Drive}, Workspaces: []string{"other"}})
+		if got := elsewhere.idsOf("/v1/sessions?"); len(got) != 0 {
+			t.Errorf("somebody in another workspace sees %v", got)
+		}
+		b.wantError(elsewhere.get("/v1/sessions/"+ids[1]), narya.CodeSessionNotFound)
+		b.wantError(elsewhere.put("/v1/sessions/"+ids[1]+"/title", `{"title":"x"}`), narya.CodeSessionNotFound)
+		reader := b.as("reader", access.Grant{Roles: []access.Role{access.Observe}})
+		b.want(reader.get("/v1/sessions/"+ids[1]), 200)
+		b.wantError(reader.put("/v1/sessions/"+ids[1]+"/title", `{"title":"x"}`), narya.CodeForbidden)
+		b.wantError(reader.post("/v1/sessions", in(one)), narya.CodeForbidden)
+	})
+}
+
+// idsOf are the ids of a whole list, page by page.
+func (b *bed) idsOf(path string) (ids []string) {
+	b.t.Helper()
+	for cursor := ""; ; {
+		got := b.want(b.get(path+cursor), 200)
+		for _, item := range got.items("items") {
+			id, _ := narad.Raw(item).Field("id").IsString()
+			ids = append(ids, id)
+		}
+		if got.field("nextCursor") == "" {
+			return ids
+		}
+		cursor = "&cursor=" + got.field("nextCursor")
+	}
+}
+
+// R21: what is sent again with its key has its first effect, and other content under the
+// key is refused; a chosen id finds its session.
+func TestSessionsAreMadeOnce(t *testing.T) {
+	setup(t, func(t *testing.T, b *bed, one, two string) {
+		keyed := func(path, body string) reply {
+			r := b.request("POST", path, body)
+			r.Header.Set("Idempotency-Key", "k")
+			return b.send(r)
+		}
+		first := b.want(keyed("/v1/sessions", in(one)), 201)
+		again := b.want(keyed("/v1/sessions", in(one)), 201)
+		if first.field("id") != again.field("id") {
+			t.Errorf("got %s, then %s", first, again)
+		}
+		b.wantError(keyed("/v1/sessions", in(two)), narya.CodeConflict)
+		chosen := fmt.Sprintf(`{"repository":%q,"sessionId":"my-own"}`, one)
+		id := b.made(chosen)
+		if id != narya.UUID(narya.KindSession, "my-own") {
+			t.Errorf("the id is shown as %s", id)
+		}
+		if got := b.want(b.post("/v1/sessions", chosen), 200); got.field("id") != id {
+			t.Errorf("got %s, want %s", got, id)
+		}
+		branch := "/v1/sessions/" + id + "/branch"
+		first = b.want(keyed(branch, `{"title":"b"}`), 201)
+		b.want(b.put("/v1/sessions/"+id+"/style", `{"style":"brief"}`), 200)
+		again = b.want(keyed(branch, `{"title":"b"}`), 201)
+		if first.field("id") != again.field("id") || len(b.idsOf("/v1/sessions?")) != 3 {
+			t.Errorf("got %s, then %s", first, again)
+		}
+		b.wantError(keyed(branch, `{"title":"c"}`), narya.CodeConflict)
+	})
+}
+
+// Only a session at rest is put away; it is read then, and set up no more.
+func TestSessionsArePutAway(t *testing.T) {
+	setup(t, func(t *testing.T, b *bed, one, two string) {
+		events := b.stream("", "")
+		id := b.made(fmt.Sprintf(`{"repository":%q,"agent":"busy"}`, one))
+		path := "/v1/sessions/" + id
+		b.tells(id, "work")
+		events.until(narya.TypeTurnStarted)
+		b.wantError(b.post(path+"/archive", ""), narya.CodeBusy)
+		if got := b.get(path); got.field("status") != "running" {
+			t.Errorf("got %s", got)
+		}
+		b.want(b.post(path+"/move", in(two)), 200) // from the next turn on
+		b.stops(id)
+		events.until(narya.TypeTurnFinished)
+		events.now()
+		for range 2 {
+			if got := b.want(b.post(path+"/archive", ""), 200); got.field("status") != "archived" {
+				t.Errorf("got %s", got)
+			}
+		}
+		for _, c := range []struct{ name, body string }{
+			{"title", `{"title":"x"}`}, {"style", `{"style":"brief"}`}, {"posture", `{"posture":"detached"}`},
+			{"warming", `{"enabled":true,"ceilingUsd":1}`},
+		} {
+			b.wantError(b.put(path+"/"+c.name, c.body), narya.CodeArchived)
+		}
+		b.wantError(b.post(path+"/move", in(one)), narya.CodeArchived)
+		b.want(b.get(path), 200)
+		for range 2 {
+			if got := b.want(b.post(path+"/restore", ""), 200); got.field("status") != "idle" {
+				t.Errorf("got %s", got)
+			}
+		}
+		want := []narya.Type{narya.TypeSessionStatusChanged, narya.TypeSessionStatusChanged}
+		if got := kinds(events.now()); !slices.Equal(got, want) {
+			t.Errorf("got %v, want %v", got, want)
+		}
+	})
+}
+
+// viewedAt is read against updatedAt: what happened after it is news, and looking again
+// when nothing did changes nothing.
+func TestViewed(t *testing.T) {
+	setup(t, func(t *testing.T, b *bed, one, _ string) {
+		id := b.made(in(one))
+		path := "/v1/sessions/" + id
+		if got := b.get(path); got.field("viewedAt") != "" {
+			t.Errorf("nobody has looked: %s", got)
+		}
+		pass(time.Second)
+		seen := b.want(b.post(path+"/viewed", ""), 200)
+		if seen.field("viewedAt") <= seen.field("updatedAt") {
+			t.Errorf("got %s", seen)
+		}
+		pass(time.Second)
+		if again := b.want(b.post(path+"/viewed", ""), 200); again.body != seen.body {
+			t.Errorf("got %s, want %s", again.body, seen.body)
+		}
+		b.tells(id, "news")
+		pass(time.Second)
+		if got := b.get(path); got.field("viewedAt") >= got.field("updatedAt") || got.field("lastOutcome") != "finished" {
+			t.Errorf("got %s", got)
+		}
+	})
+}
+
+// A branch has the conversation up to its entry, is set up as its parent is, and its agent
+// is told what was said.
+func TestBranch(t *testing.T) {
+	const tells = `
+script: 1
+models: [p/one, p/two]
+steps:
+  - say: "[{{conversation}}] {{prompt}}"
+`
+	o := bedOptions{agent: scripted(t, tells)}
+	bubble(t, o, func(t *testing.T, b *bed) {
+		id := b.made(fmt.Sprintf(`{"repository":%q,"title":"T"}`, t.TempDir()))
+		events := b.stream("", "")
+		b.tells(id, "first")
+		first := events.until(narya.TypeTurnFinished)
+		b.tells(id, "second")
+		events.until(narya.TypeTurnFinished)
+		b.want(b.put("/v1/sessions/"+id+"/model", `{"model":"two"}`), 200)
+		events.now()
+		entry := ""
+		for _, e := range first {
+			if end, ok := e.Payload.(*narya.MessageEnd); ok {
+				entry = end.EntryID
+			}
+		}
+		branch := b.want(b.post("/v1/sessions/"+id+"/branch", fmt.Sprintf(`{"entryId":%q}`, entry)), 201)
+		if branch.field("parentSessionId") != id || branch.field("title") != "T" || branch.field("model") != "two" || branch.field("clientKind") != "api" {
+			t.Errorf("got %s", branch)
+		}
+		if e := events.take(1)[0]; !strings.Contains(e.data, `"parentSessionId":"`+id+`"`) {
+			t.Errorf("got %s", e.data)
+		}
+		b.tells(branch.field("id"), "other")
+		said := ""
+		for _, e := range events.until(narya.TypeTurnFinished) {
+			if d, ok := e.Payload.(*narya.MessageDelta); ok {
+				said += d.Delta
+			}
+		}
+		if want := "[user: first\nassistant: [] first\n] other"; said != want {
+			t.Errorf("got %q, want %q", said, want)
+		}
+		// An entry of the parent is one of the branch, too.
+		deeper := b.want(b.post("/v1/sessions/"+branch.field("id")+"/branch", fmt.Sprintf(`{"entryId":%q}`, entry)), 201)
+		if deeper.field("parentSessionId") != id {
+			t.Errorf("got %s", deeper)
+		}
+	})
+}
+
+func TestChoices(t *testing.T) {
+	setup(t, func(t *testing.T, b *bed, _, _ string) {
+		got := b.want(b.get("/v1/models?agent=test"), 200)
+		want := `[{"agent":"test","provider":"p","model":"one","default":true},{"agent":"test","provider":"p","model":"two","variants":["low","high"],"default":false}]`
+		if got.field("items") != want {
+			t.Errorf("got %s", got)
+		}
+		if got := b.want(b.get("/v1/styles?limit=1"), 200); got.field("items") != `[{"name":"brief"}]` ||
+			b.get("/v1/styles?limit=1&cursor="+got.field("nextCursor")).field("items") != `[{"name":"long"}]` {
+			t.Errorf("got %s", got)
+		}
+		if got := b.want(b.get("/v1/agents"), 200); len(got.items("items")) != 3 {
+			t.Errorf("got %s", got)
+		}
+	})
+}
+
+// tells sends a message to the session of a UUID.
+func (b *bed) tells(id, text string) {
+	b.t.Helper()
+	b.perform(id, access.SendMessage, decide.Message{Content: text})
+}
+
+func (b *bed) stops(id string) { b.t.Helper(); b.perform(id, access.StopRun, decide.Stop{}) }
+
+func (b *bed) perform(id string, action access.Action, c decide.Command) {
+	b.t.Helper()
+	_, session, err := b.host.Alias(b.t.Context(), narya.KindSession, id)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	a, err := b.host.Do(b.t.Context(), access.Owner(), host.Request{Action: action, Session: session, Command: c})
+	if err != nil || a.Status != decide.Accepted {
+		b.t.Fatalf("%T: %+v %v", c, a, err)
+	}
 }
