@@ -33,6 +33,7 @@ type commands struct {
 	Show     showCommand      `cmd:"" group:"session" help:"Show what happened in a session, and who decided it."`
 	Send     sendCommand      `cmd:"" group:"session" help:"Send a message to a session."`
 	Stop     stopCommand      `cmd:"" group:"session" help:"Stop the active run of a session."`
+	Session  sessionCommands  `cmd:"" group:"session" help:"Set a session up anew, branch it, put it away."`
 	Workflow workflowCommands `cmd:"" group:"session" help:"Run a workflow, or check its file."`
 	Inbox    inboxCommand     `cmd:"" group:"session" help:"List what waits for a decision, in all sessions."`
 	Resolve  resolveCommand   `cmd:"" group:"session" help:"Decide what waits for a decision."`
