@@ -91,6 +91,8 @@ func TestNames(t *testing.T) {
 	for _, name := range []string{
 		facts.SessionCreated, facts.SessionArchived, facts.SessionRestored, facts.Posture, facts.InputQueued,
 		facts.InputWithdrawn, facts.QueueReleased, facts.AgentRemembered, facts.Decision, facts.ToolOutput, facts.Round,
+		facts.SessionMoved, facts.SessionModel, facts.SessionTitled, facts.SessionVariant, facts.SessionStyle,
+		facts.SessionWarming, facts.SessionViewed, facts.TaskList, facts.Intercom, facts.Extension,
 	} {
 		if !valid.MatchString(name) {
 			t.Errorf("%q is no name of ours", name)
