@@ -16,8 +16,7 @@ type Alias struct {
 }
 
 // Aliases returns the UUIDs by which a fact's events name something for the first time
-// and from which its id cannot be read. Entries have none: they are looked for in their
-// own session, where [MessageEntryID] and its like say which one is meant.
+// and from which its id cannot be read. Entries are not among them: see [Mapping.Entries].
 func (m Mapping) Aliases(fact narad.Authority) []Alias {
 	if !m.projects(fact) {
 		return nil
@@ -49,6 +48,25 @@ func (m Mapping) Aliases(fact narad.Authority) []Alias {
 		list.shown(KindInterrupt, f.InterruptID)
 	}
 	return list
+}
+
+// Entries returns the ids of the entries that a fact appends to a transcript.
+func (m Mapping) Entries(fact narad.Authority) (ids []string) {
+	switch f := fact.(type) {
+	case *narad.MessageUserRecorded, *narad.MessageTextCompleted, *narad.ToolCallStarted, *narad.ToolCallFinished:
+	case *narad.Custom:
+		if f.Name != facts.InputQueued && f.Name != facts.Intercom {
+			return nil
+		}
+	default:
+		return nil
+	}
+	for _, e := range m.Project(fact) {
+		if entry, ok := e.Payload.(*EntryAppended); ok {
+			ids = append(ids, entry.EntryID)
+		}
+	}
+	return ids
 }
 
 type aliases []Alias

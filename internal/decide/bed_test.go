@@ -240,6 +240,10 @@ func recount(list []narad.Authority) *desk.State {
 				d.Parked, d.Stopping = stopped[e.RunID] && len(d.Queue) > 0, ""
 				d.StoppedBy, d.Log = facts.Cause{}, desk.Log{}
 			}
+		case *narad.MessageTextStarted:
+			d.Said = with(d.Said, f.MessageID, e.SessionSequence)
+		case *narad.MessageTextCompleted:
+			delete(d.Said, f.MessageID)
 		case *narad.InterruptResolved:
 			delete(d.Votes, f.InterruptID)
 			delete(d.Ballots, f.InterruptID)

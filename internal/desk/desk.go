@@ -49,6 +49,8 @@ type State struct {
 	// requested it.
 	Stopping  string
 	StoppedBy facts.Cause
+	// Said tells of each message of an agent that is not complete where it began.
+	Said map[string]int64
 	// Spent is what its runs took.
 	Spent Spent
 	// Log is the active root run's place in the headless contract.
@@ -117,6 +119,13 @@ func (s *State) Apply(rec narad.Authority) {
 		s.custom(r)
 	case *narad.RunStarted:
 		s.started(r)
+	case *narad.MessageTextStarted:
+		if s.Said == nil {
+			s.Said = map[string]int64{}
+		}
+		s.Said[r.MessageID] = r.SessionSequence
+	case *narad.MessageTextCompleted:
+		delete(s.Said, r.MessageID)
 	case *narad.RunStopRequested:
 		if r.TargetRunID == r.RootRunID {
 			s.Stopping = r.RootRunID
@@ -288,7 +297,7 @@ func inner[V any](m *map[string]map[string]V, key string) map[string]V {
 
 // version changes when the meaning of an encoded desk does: one of another version is
 // made again from its facts.
-const version = 5
+const version = 6
 
 type encoded struct {
 	Version int

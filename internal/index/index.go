@@ -146,7 +146,7 @@ type changes struct {
 func (c *changes) after() *desk.State {
 	after := *c.desk
 	after.Queue = slices.Clone(c.desk.Queue)
-	after.Votes, after.Ballots, after.Rules, after.Gates, after.Making, after.Made = nil, nil, nil, nil, nil, nil // no row depends on them
+	after.Said, after.Votes, after.Ballots, after.Rules, after.Gates, after.Making, after.Made = nil, nil, nil, nil, nil, nil, nil // no row depends on them
 	after.Apply(c.fact)
 	return &after
 }

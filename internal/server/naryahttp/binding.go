@@ -29,6 +29,9 @@ type Options struct {
 	MaxLag uint64
 	// Block is how many frames of the past one connection is given (R40); 4,096.
 	Block int
+	// PageFacts is how many facts are looked at for one page of a list that is made of facts;
+	// 100,000.
+	PageFacts uint64
 	// Now is the clock; time.Now.
 	Now func() time.Time
 }
@@ -52,6 +55,9 @@ func New(h *host.Host, streams *server.Streams, o Options) *Binding {
 	if o.Block == 0 {
 		o.Block = 4096
 	}
+	if o.PageFacts == 0 {
+		o.PageFacts = 100_000
+	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -70,7 +76,9 @@ type routes map[string]handler
 // routes are those of all tags.
 func (b *Binding) routes() routes {
 	all := routes{}
-	for _, of := range []routes{b.hostRoutes(), b.sessionRoutes(), b.eventRoutes()} {
+	for _, of := range []routes{
+		b.hostRoutes(), b.sessionRoutes(), b.transcriptRoutes(), b.eventRoutes(),
+	} {
 		maps.Copy(all, of)
 	}
 	return all

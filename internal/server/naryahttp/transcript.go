@@ -1,0 +1,229 @@
+package naryahttp
+
+import (
+	"context"
+	"errors"
+	"math"
+	"net/http"
+	"slices"
+
+	"github.com/mahati-host/mahati/internal/access"
+	"github.com/mahati-host/mahati/internal/host"
+	"github.com/mahati-host/mahati/narad"
+	"github.com/mahati-host/mahati/narya"
+)
+
+func (b *Binding) transcriptRoutes() routes {
+	return routes{
+		"GET /v1/sessions/{sessionId}/transcript":           b.transcript,
+		"GET /v1/sessions/{sessionId}/transcript/{entryId}": b.entry,
+		"GET /v1/sessions/{sessionId}/lanes":                b.lanes,
+		"GET /v1/lanes/{laneId}":                            b.lane,
+	}
+}
+
+// pageBytes is about how many bytes a page has. One that meets this bound, or that of the
+// facts looked at, has fewer items than it may have, or none.
+const pageBytes = 4 << 20
+
+// The orders of a transcript.
+const (
+	oldestFirst = "asc"
+	newestFirst = "desc"
+)
+
+func (b *Binding) transcript(w http.ResponseWriter, r *request) error {
+	v, err := b.view(r, access.ReadSession)
+	if err != nil {
+		return err
+	}
+	order, err := r.word("order", oldestFirst, newestFirst)
+	if err != nil {
+		return err
+	}
+	laneID, err := r.uuid("laneId")
+	if err != nil {
+		return err
+	}
+	at, err := b.page(r, "narya.transcript", v.Session(), laneID, order)
+	if err != nil {
+		return err
+	}
+	s, err := b.stretch(r.Context(), v, laneID)
+	if err != nil {
+		return err
+	}
+	items, next, err := s.page(r.Context(), at, order == newestFirst)
+	if err != nil {
+		return err
+	}
+	return writeList(w, at, items, next)
+}
+
+// stretch is the part of a session in which the entries of a lane stand, or those of all.
+type stretch struct {
+	view        *host.View
+	laneID      string // "" for all
+	after, upTo uint64
+	facts       uint64 // that are looked at for a page
+}
+
+func (b *Binding) stretch(ctx context.Context, v *host.View, laneID string) (stretch, error) {
+	head, err := v.Head(ctx)
+	s := stretch{v, laneID, 0, head, b.opt.PageFacts}
+	if err != nil || laneID == "" || laneID == narya.MainLaneID(v.Session()) {
+		return s, err
+	}
+	session, run, err := b.host.Alias(ctx, narya.KindLane, laneID)
+	if err == nil && session != v.Session() {
+		err = host.ErrNotFound
+	}
+	if err != nil {
+		return s, laneError(err)
+	}
+	span, err := v.Run(ctx, run)
+	if err != nil {
+		return s, laneError(err)
+	}
+	s.after = span.First - 1
+	if span.Last > 0 {
+		s.upTo = span.Last
+	}
+	return s, nil
+}
+
+// page reads a page of entries, and says where the next one begins.
+func (s stretch) page(ctx context.Context, at page, backwards bool) (items []entry, next string, err error) {
+	from, err := at.sequence()
+	switch {
+	case err != nil:
+		return nil, "", err
+	case from > 0 && backwards:
+		s.upTo = from - 1
+	default:
+		s.after = max(s.after, from)
+	}
+	p := pageOf{stretch: s, most: at.Limit}
+	if backwards {
+		err = p.back(ctx)
+	} else {
+		err = p.forth(ctx)
+	}
+	return p.items, p.next, err
+}
+
+// pageOf is a page that is being read.
+type pageOf struct {
+	stretch
+	most  int
+	items []entry
+	bytes int
+	next  string // the place behind the page, "" at the end
+}
+
+// forth reads on from where the stretch begins.
+func (p *pageOf) forth(ctx context.Context) error {
+	upTo := min(p.upTo, p.after+p.facts)
+	found, err := p.find(ctx, p.after, upTo, p.most+1, pageBytes)
+	if err != nil {
+		return err
+	}
+	full, err := p.take(ctx, found)
+	if err == nil && !full && upTo < p.upTo {
+		p.next = place(upTo)
+	}
+	return err
+}
+
+// back reads back from where the stretch ends, a window at a time.
+func (p *pageOf) back(ctx context.Context) error {
+	const window = 128 // of facts, which may be large
+	end, bottom := p.upTo, p.after
+	if p.upTo > p.facts {
+		bottom = max(bottom, p.upTo-p.facts)
+	}
+	for end > bottom {
+		begin := bottom
+		if end-bottom > window {
+			begin = end - window
+		}
+		found, err := p.find(ctx, begin, end, window, math.MaxInt)
+		if err != nil {
+			return err
+		}
+		slices.Reverse(found)
+		if full, err := p.take(ctx, found); err != nil || full {
+			return err
+		}
+		end = begin
+	}
+	if bottom > p.after {
+		p.next = place(bottom + 1)
+	}
+	return nil
+}
+
+// find returns the first entries of the lane between two sequences, until they are so many,
+// or take more than so many bytes.
+func (p *pageOf) find(ctx context.Context, after, upTo uint64, most, mostBytes int) (found []entry, err error) {
+	bytes := 0
+	err = scan(ctx, p.view, after, upTo, wantsEntries, func(sequence uint64, fact narad.Authority) bool {
+		for _, e := range entriesOf(sequence, fact) {
+			if p.laneID == "" || e.LaneID == p.laneID {
+				found = append(found, e)
+				bytes += e.size()
+			}
+		}
+		return len(found) < most && bytes <= mostBytes
+	})
+	return found, err
+}
+
+// take adds entries to the page until it is full. A fact has one entry, so the place of an
+// entry is that of its fact.
+func (p *pageOf) take(ctx context.Context, found []entry) (full bool, err error) {
+	for _, e := range found {
+		if len(p.items) == p.most || len(p.items) > 0 && p.bytes+e.size() > pageBytes {
+			p.next = place(p.items[len(p.items)-1].sequence)
+			return true, nil
+		}
+		if err := e.complete(ctx, p.view, listedContent); err != nil {
+			return false, err
+		}
+		p.items = append(p.items, e)
+		p.bytes += e.size()
+	}
+	return false, nil
+}
+
+func (b *Binding) entry(w http.ResponseWriter, r *request) error {
+	v, err := b.view(r, access.ReadSession)
+	if err != nil {
+		return err
+	}
+	id, ok := narya.ParseUUID(r.PathValue("entryId"))
+	if !ok {
+		return refuse(narya.CodeEntryNotFound, "")
+	}
+	_, at, err := v.Entry(r.Context(), id)
+	if errors.Is(err, host.ErrNotFound) {
+		return refuse(narya.CodeEntryNotFound, "")
+	}
+	if err != nil {
+		return err
+	}
+	fact, err := v.Fact(r.Context(), at)
+	if err != nil {
+		return err
+	}
+	for _, e := range entriesOf(at, fact) {
+		if e.EntryID != id {
+			continue
+		}
+		if err := e.complete(r.Context(), v, wholeContent); err != nil {
+			return err
+		}
+		return write(w, http.StatusOK, e)
+	}
+	return refuse(narya.CodeEntryNotFound, "")
+}
