@@ -1,6 +1,7 @@
 package daemon_test
 
 import (
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -129,6 +130,39 @@ func TestMetricsCountWhatHappened(t *testing.T) {
 		if got := r.scrape().value(t, requests, "code", "200", "route", "GET /api/narad/v1/sessions/{id}/stream"); got != 1 {
 			t.Errorf("the stream that ended: got %v, want 1", got)
 		}
+		last := r.scrape()
+		if got := last.value(t, "mahati_streams_ended_total", "route", "GET /api/narad/v1/sessions/{id}/stream", "why", "left"); got != 1 {
+			t.Errorf("streams that were left: got %v, want 1", got)
+		}
+		oldest := before.value(t, "mahati_host_oldest_event")
+		if got := before.value(t, "mahati_host_newest_event"); got != oldest-1 {
+			t.Errorf("the newest event of an empty store: got %v, want %v", got, oldest-1)
+		}
+		if got := last.value(t, "mahati_host_newest_event"); got < oldest+5 || last.value(t, "mahati_host_oldest_event") != oldest {
+			t.Errorf("the newest event: got %v, want those of a run behind %v", got, oldest)
+		}
+	})
+}
+
+// Why the host ended a stream is counted.
+func TestMetricsOfStreamsThatTheHostEnds(t *testing.T) {
+	bubble(t, daemon.Options{}, func(t *testing.T, r *rig) {
+		begun := r.want(201, "POST", "/api/harness/v1/runs", `{"version":"fak.harness.run/v1","input_id":"i","text":"hello"}`)
+		path := "/api/harness/v1/runs/" + begun.field("run_id") + "/stream?credit=1&subscriber=s"
+		var streams []io.Reader
+		for range 2 { // the second takes the place of the first
+			response, err := r.http.Do(r.request(t.Context(), "GET", path, ""))
+			if err != nil || response.StatusCode != 200 {
+				t.Fatalf("stream: %v %v", response, err)
+			}
+			t.Cleanup(func() { _ = response.Body.Close() })
+			streams = append(streams, response.Body)
+		}
+		all(streams[0])
+		synctest.Wait()
+		if got := r.scrape().value(t, "mahati_streams_ended_total", "route", "GET /api/harness/v1/runs/{run}/stream", "why", "superseded"); got != 1 {
+			t.Errorf("streams that were superseded: got %v, want 1", got)
+		}
 	})
 }
 
@@ -188,9 +222,12 @@ func TestMetricsAreDocumented(t *testing.T) {
 		documented[string(name[1])] = true
 	}
 	bubble(t, daemon.Options{}, func(t *testing.T, r *rig) {
-		r.scrape() // so that requests have been counted
+		r.say("s1", "hello")
+		_ = r.follow("s1").Close()
+		synctest.Wait()
+		r.scrape() // so that requests and streams have been counted
 		families := r.scrape()
-		unit := regexp.MustCompile(`_(total|seconds|bytes|facts|batches|commands|sessions|info|subscribers|subscribers_behind|topics|open|running|limit|loaded|broken)$`)
+		unit := regexp.MustCompile(`_(total|seconds|bytes|facts|batches|commands|sessions|info|subscribers|subscribers_behind|topics|open|running|limit|loaded|broken|event)$`)
 		for name, family := range families {
 			if !strings.HasPrefix(name, "mahati_") {
 				if !strings.HasPrefix(name, "go_") && !strings.HasPrefix(name, "process_") {

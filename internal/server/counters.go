@@ -51,12 +51,20 @@ type Exchange struct {
 	// Streamed says that the answer was an event stream, which takes as long as
 	// somebody listens.
 	Streamed bool
+	// Ended is why the binding ended the stream, one of its few words, or "" where the client
+	// or the edge did.
+	Ended string
 }
 
 func exchangeOf(r *http.Request, state *requestState, took time.Duration, answered bool) Exchange {
 	e := Exchange{Route: r.Pattern, Status: state.response.status, Took: took, Streamed: state.stream != nil}
 	if e.Status == 0 && answered {
 		e.Status = http.StatusOK // net/http says so for a handler that says nothing
+	}
+	for _, attr := range state.attrs {
+		if e.Streamed && attr.Key == KeyEnded {
+			e.Ended = attr.Value.String()
+		}
 	}
 	return e
 }

@@ -46,6 +46,10 @@ func PrincipalOf(ctx context.Context) access.Principal { return stateOf(ctx).pri
 // RequestID returns the id under which the request is logged.
 func RequestID(ctx context.Context) string { return stateOf(ctx).id }
 
+// KeyEnded is the key under which a binding annotates why it ended a stream, with one of a few
+// words: these are counted, too.
+const KeyEnded = "ended"
+
 // Annotate adds to the log line of the request, once it ends. The value is an
 // identifier, such as that of a session; never content.
 func Annotate(ctx context.Context, key, value string) {

@@ -64,7 +64,7 @@ func (b *Binding) stream(w http.ResponseWriter, r *request) error {
 	st.Begin() // once its headers are there the stream takes credit
 	d := &delivery{binding: b, log: l, stream: st, ledger: sub.ledger, feed: feed, sent: after}
 	if why := d.run(); why != "" {
-		server.Annotate(r.Context(), "ended", why)
+		server.Annotate(r.Context(), server.KeyEnded, why)
 	}
 	return nil
 }

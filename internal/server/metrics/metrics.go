@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"cmp"
 	"net/http"
 	"strconv"
 	"time"
@@ -22,6 +23,7 @@ type Metrics struct {
 	recovery prometheus.Gauge
 	requests *prometheus.CounterVec
 	duration *prometheus.HistogramVec
+	ended    *prometheus.CounterVec
 }
 
 // seconds are the buckets of durations: from a commit to memory to a client that waits
@@ -59,13 +61,17 @@ func New(version string) *Metrics {
 			Name: "mahati_http_request_seconds", Buckets: seconds,
 			Help: "Time to answer a request, event streams left out.",
 		}, []string{"route"}),
+		ended: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "mahati_streams_ended_total",
+			Help: "Event streams that have ended, by their route and why: left, or the host's reason.",
+		}, []string{"route", "why"}),
 	}
 	build := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "mahati_build_info", Help: "1, with the version of the program.",
 		ConstLabels: prometheus.Labels{"version": version},
 	}, func() float64 { return 1 })
 	m.registry.MustRegister(
-		m.append, m.commit, m.group, m.recovery, m.requests, m.duration, build,
+		m.append, m.commit, m.group, m.recovery, m.requests, m.duration, m.ended, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
 	return m
@@ -97,7 +103,9 @@ func (m *Metrics) ObserveExchange(e server.Exchange) {
 		code = strconv.Itoa(e.Status)
 	}
 	m.requests.WithLabelValues(route, code).Inc()
-	if !e.Streamed {
-		m.duration.WithLabelValues(route).Observe(e.Took.Seconds())
+	if e.Streamed {
+		m.ended.WithLabelValues(route, cmp.Or(e.Ended, "left")).Inc()
+		return
 	}
+	m.duration.WithLabelValues(route).Observe(e.Took.Seconds())
 }

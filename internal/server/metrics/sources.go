@@ -34,6 +34,7 @@ type reading struct {
 	feed   feed.Stats
 	lag    feed.Lag
 	host   host.Stats
+	events host.EventRange
 	edge   server.Counters
 }
 
@@ -42,7 +43,7 @@ func (s Sources) read() *reading {
 	defer cancel()
 	return &reading{
 		stats: s.Journal.Stats(), space: s.Journal.Space(), broken: s.Journal.Err() != nil,
-		feed: s.Feed.Stats(), lag: s.Feed.Lag(ctx), host: s.Host.Stats(), edge: s.Server.Counters(),
+		feed: s.Feed.Stats(), lag: s.Feed.Lag(ctx), host: s.Host.Stats(), events: s.Host.Events(), edge: s.Server.Counters(),
 	}
 }
 
@@ -81,6 +82,8 @@ var figures = []figure{
 
 	gauge("host_sessions_loaded", "Sessions with an owner in memory.", func(r *reading) float64 { return float64(r.host.Loaded) }),
 	gauge("host_queue_commands", "Commands that wait for the owner of their session.", func(r *reading) float64 { return float64(r.host.Mailbox) }),
+	gauge("host_oldest_event", "Number of the oldest event of the host that is kept.", func(r *reading) float64 { return float64(r.events.Oldest) }),
+	gauge("host_newest_event", "Number of the newest event of the host.", func(r *reading) float64 { return float64(r.events.Newest) }),
 	gauge("agents_running", "Agents that work.", func(r *reading) float64 { return float64(r.host.Running) }),
 	gauge("agents_limit", "Agents that may work at the same time.", func(r *reading) float64 { return float64(r.host.Places) }),
 	gauge("agents_queue_sessions", "Sessions that wait until an agent may work.", func(r *reading) float64 { return float64(r.host.Waiting) }),

@@ -61,7 +61,7 @@ func (b *Binding) executorStream(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	server.Annotate(r.Context(), "ended", b.serveExecutor(st, c))
+	server.Annotate(r.Context(), server.KeyEnded, b.serveExecutor(st, c))
 	return nil
 }
 

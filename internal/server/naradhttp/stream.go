@@ -52,7 +52,7 @@ func (b *Binding) stream(w http.ResponseWriter, r *request) error {
 	frames := b.reader(v, x, at)
 	defer frames.Close()
 	if why := b.follow(st, frames); why != "" {
-		server.Annotate(r.Context(), "ended", why)
+		server.Annotate(r.Context(), server.KeyEnded, why)
 	}
 	return nil
 }

@@ -44,7 +44,7 @@ func (b *Binding) workspaceStream(w http.ResponseWriter, r *request) error {
 	n := &notices{Records: space.Records(after), binding: b, space: space, id: id}
 	defer n.Close()
 	if why := b.follow(st, n); why != "" {
-		server.Annotate(r.Context(), "ended", why)
+		server.Annotate(r.Context(), server.KeyEnded, why)
 	}
 	return nil
 }

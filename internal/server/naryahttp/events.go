@@ -38,7 +38,7 @@ func (b *Binding) events(w http.ResponseWriter, r *request) error {
 	}
 	d := &delivery{binding: b, stream: st, source: from, after: after}
 	if why := d.run(); why != "" {
-		server.Annotate(r.Context(), "ended", why)
+		server.Annotate(r.Context(), server.KeyEnded, why)
 	}
 	return nil
 }
