@@ -2,6 +2,7 @@ package narya
 
 import (
 	"regexp"
+	"unicode/utf8"
 
 	"github.com/mahati-host/mahati/narad"
 )
@@ -110,11 +111,32 @@ func (*Extension) Type() Type { return TypeExtension }
 
 func (p *Extension) fields(c *coder) {
 	c.text("extension", &p.Extension, required, anExtension)
-	c.text("name", &p.Name, required, atMost(maxExtensionEvent))
+	c.text("name", &p.Name, required, atMost(MaxExtensionEvent))
 	c.free("payload", &p.Payload)
 }
 
-const maxExtensionEvent = 128
+// MaxExtensionEvent bounds the name of an extension's event, in characters.
+const MaxExtensionEvent = 128
+
+// CheckExtension says what is wrong with the names of an extension and of its event, by
+// field; it is empty for names that may stand on the stream.
+func CheckExtension(extension, name string) map[string]string {
+	wrong := map[string]string{}
+	if rule := anExtension(extension); rule != "" {
+		wrong["extension"] = rule
+	} else if len(extension) > maxExtension {
+		wrong["extension"] = "may have at most 256 bytes"
+	}
+	switch n := utf8.RuneCountInString(name); {
+	case n == 0:
+		wrong["name"] = "is required"
+	case n > MaxExtensionEvent:
+		wrong["name"] = "may have at most 128 characters"
+	}
+	return wrong
+}
+
+const maxExtension = 256
 
 var extensionName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]*/[a-z0-9][a-z0-9-]*$`)
 

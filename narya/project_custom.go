@@ -134,7 +134,7 @@ func (p *projection) intercom(f facts.Told) {
 
 // extension tells what an extension published, in a session or on the host.
 func (p *projection) extension(f facts.Published) {
-	if anExtension(f.Extension) != "" || utf8.RuneCountInString(f.Name) > maxExtensionEvent {
+	if anExtension(f.Extension) != "" || utf8.RuneCountInString(f.Name) > MaxExtensionEvent {
 		return
 	}
 	told := &Extension{Extension: f.Extension, Name: f.Name}

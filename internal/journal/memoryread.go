@@ -215,6 +215,8 @@ func checkList(list List) (descending bool, err error) {
 	switch list := list.(type) {
 	case Sessions:
 		return list.NewestFirst, nil
+	case Workflows:
+		return true, nil
 	case OpenInterrupts, OpenWork, TimersDue, Leases, Tokens, Agents, Materials, Decisions:
 		return false, nil
 	default:
@@ -258,6 +260,9 @@ func (m *Memory) placeLocked(list List, row Row, damaged bool) (place string, me
 		want, ok := list.(Materials)
 		place := number(m.streams[row.Session].place) + row.Space + "\x00" + row.ID
 		return place, ok && (want == Materials{} || want == Materials{row.Session, row.Space})
+	case WorkflowRow:
+		want, ok := list.(Workflows)
+		return row.ID, ok && (damaged || cmp.Or(want.Session, row.Session) == row.Session && cmp.Or(want.State, row.State) == row.State)
 	case DecisionRow:
 		want, ok := list.(Decisions)
 		return row.ID, ok && want.Session == row.Of && (damaged || cmp.Or(want.Decision, row.Decision) == row.Decision)

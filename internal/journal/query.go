@@ -91,7 +91,7 @@ type Chunk struct {
 
 // List is one of the lists of rows that an Index serves: [Sessions],
 // [OpenInterrupts], [OpenWork], [TimersDue], [Leases], [Tokens], [Agents],
-// [Materials], [Decisions].
+// [Materials], [Decisions], [Workflows].
 type List interface{ list() }
 
 // Sessions lists the catalogue (SessionRow) in the order of creation.
@@ -128,6 +128,13 @@ type Agents struct{}
 // sessions' creation, by space and id.
 type Materials struct{ Session, Space string }
 
+// Workflows lists workflows (WorkflowRow) by id, the last first: ids that a host makes rise.
+type Workflows struct {
+	// Session and State, when not empty, must be equal to the row's.
+	Session string
+	State   string
+}
+
 // Decisions lists what was settled (DecisionRow), of one session or of all, by id.
 type Decisions struct {
 	Session string
@@ -144,6 +151,7 @@ func (Tokens) list()         {}
 func (Agents) list()         {}
 func (Materials) list()      {}
 func (Decisions) list()      {}
+func (Workflows) list()      {}
 
 // RowPage bounds what one Rows call returns. Cursor is the Next of the page
 // before, empty for the first.

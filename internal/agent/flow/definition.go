@@ -48,6 +48,12 @@ type entry struct {
 // Nodes returns how many nodes there are.
 func (d *Definition) Nodes() int { return len(d.nodes) }
 
+// Steps returns the ids of the nodes that are steps, those that do not end the workflow, in
+// their alphabetical order.
+func (d *Definition) Steps() []string {
+	return slices.DeleteFunc(d.names(), func(id string) bool { return d.nodes[id].end != nil })
+}
+
 // Total returns how many steps the workflow takes if none fails; false where a condition
 // decides it.
 func (d *Definition) Total() (steps int, known bool) {

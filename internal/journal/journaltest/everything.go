@@ -120,7 +120,7 @@ func (e *examiner) lists(probes *Probes) {
 		journal.Sessions{}, journal.Sessions{NewestFirst: true}, journal.Sessions{State: "active"},
 		journal.Sessions{State: "archived", Workspace: "w1", NewestFirst: true},
 		journal.OpenInterrupts{}, journal.OpenWork{}, journal.Leases{}, journal.Agents{}, journal.Materials{},
-		journal.Decisions{}, journal.Decisions{Decision: "deny"},
+		journal.Decisions{}, journal.Decisions{Decision: "deny"}, journal.Workflows{}, journal.Workflows{State: "running"},
 		journal.TimersDue{Until: Start.Add(30 * time.Second)}, journal.TimersDue{Until: Start.Add(1000 * time.Hour)},
 	}
 	for _, session := range probes.sessions.order {

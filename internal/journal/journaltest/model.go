@@ -325,7 +325,8 @@ func (m *Model) Rows(_ context.Context, list journal.List, page journal.RowPage)
 		}
 	}
 	slices.SortFunc(members, func(a, b placed) int { return strings.Compare(a.place, b.place) })
-	if sessions, ok := list.(journal.Sessions); ok && sessions.NewestFirst {
+	_, workflows := list.(journal.Workflows)
+	if sessions, ok := list.(journal.Sessions); workflows || ok && sessions.NewestFirst {
 		slices.Reverse(members)
 	}
 	var rows journal.Rows
@@ -371,6 +372,9 @@ func (m *Model) place(list journal.List, row journal.Row) (string, bool) {
 	case journal.Materials:
 		r, ok := row.(journal.MaterialRow)
 		return created(r.Session) + r.Space + " " + r.ID, ok && (list == journal.Materials{} || list == journal.Materials{Session: r.Session, Space: r.Space})
+	case journal.Workflows:
+		r, ok := row.(journal.WorkflowRow)
+		return r.ID, ok && (list.Session == "" || list.Session == r.Session) && (list.State == "" || list.State == r.State)
 	case journal.Decisions:
 		r, ok := row.(journal.DecisionRow)
 		return r.ID, ok && r.Of == list.Session && (list.Decision == "" || list.Decision == r.Decision)

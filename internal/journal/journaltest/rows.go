@@ -119,6 +119,7 @@ func testLists(t *testing.T, engine Engine) {
 			put(journal.TokenRow{Executor: "laptop", ID: "t" + session, Session: session}),
 			put(journal.TokenRow{Executor: "laptop2", ID: "other", Session: session}),
 			put(journal.AgentRow{ID: session}),
+			put(journal.WorkflowRow{ID: fmt.Sprint("w", i), Session: session, First: 1, State: []string{"running", "finished"}[i%2]}),
 			put(journal.MaterialRow{Session: session, Space: "b", ID: "1" + session, Digest: "d"}),
 			put(journal.MaterialRow{Session: session, Space: "a", ID: "2" + session}),
 			put(journal.DecisionRow{ID: fmt.Sprintf("%d%s", 9-i, session), Session: session, Decision: []string{"allow", "deny"}[i%2]}),
@@ -144,6 +145,10 @@ func testLists(t *testing.T, engine Engine) {
 	wantList(t, "decisions of a kind", list(t, j, journal.Decisions{Decision: "allow"}, decision), "7mid", "9zeta")
 	wantList(t, "decisions of one", list(t, j, journal.Decisions{Session: "mid"}, decision), "1mid", "2mid")
 	wantList(t, "decisions of a kind of one", list(t, j, journal.Decisions{Session: "mid", Decision: "allow"}, decision), "1mid")
+	workflow := func(r journal.WorkflowRow) string { return r.ID }
+	wantList(t, "workflows", list(t, j, journal.Workflows{}, workflow), "w2", "w1", "w0")
+	wantList(t, "workflows of one", list(t, j, journal.Workflows{Session: "mid"}, workflow), "w2")
+	wantList(t, "workflows in a state", list(t, j, journal.Workflows{State: "finished"}, workflow), "w1")
 	wantList(t, "decisions of none", list(t, j, journal.Decisions{Session: "mi"}, decision))
 	testPages(t, j)
 }

@@ -201,6 +201,14 @@ func (v *view) listing(list journal.List) (*listing, error) {
 		l := ownRows(append(append(keyOf(tagMaterial, s.sid), list.Space...), 0), journal.KindMaterial, nowhere)
 		l.session = list.Session
 		return l, err
+	case journal.Workflows:
+		l := ownRows(keyOf(tagWorkflow), journal.KindWorkflow, nowhere)
+		l.backwards = true
+		l.wanted = func(row journal.Row) bool {
+			w := row.(journal.WorkflowRow)
+			return cmp.Or(list.Session, w.Session) == w.Session && cmp.Or(list.State, w.State) == w.State
+		}
+		return l, nil
 	case journal.Decisions:
 		l := ownRows(append(textKey(tagDecision, list.Session), 0), journal.KindDecision, nowhere)
 		l.session = list.Session

@@ -78,6 +78,7 @@ func (b *Binding) routes() routes {
 	all := routes{}
 	for _, of := range []routes{
 		b.hostRoutes(), b.sessionRoutes(), b.transcriptRoutes(), b.eventRoutes(),
+		b.workflowRoutes(), b.extensionRoutes(),
 	} {
 		maps.Copy(all, of)
 	}

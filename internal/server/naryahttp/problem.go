@@ -170,6 +170,9 @@ var edgeCodes = map[string]narya.Code{
 // earlier one that said the same. An operation looks at the words whose meaning it knows
 // better before it asks this.
 func answer(a host.Answer) error {
+	if a.Err == decide.RefusedArchived {
+		return refuse(narya.CodeArchived, "")
+	}
 	switch a.Status {
 	case decide.Accepted, decide.AlreadyApplied:
 		return nil
