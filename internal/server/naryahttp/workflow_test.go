@@ -15,8 +15,8 @@ import (
 	"github.com/mahati-host/mahati/narya"
 )
 
-// make creates a session over the kernel and returns its UUID.
-func (b *bed) make(id string) string {
+// begun creates a session of an id over the kernel and returns its UUID.
+func (b *bed) begun(id string) string {
 	b.t.Helper()
 	_, err := b.host.Do(b.t.Context(), access.Owner(), host.Request{
 		Action: access.CreateSession, Session: id,
@@ -39,7 +39,7 @@ nodes:
 
 func TestWorkflows(t *testing.T) {
 	bubble(t, bedOptions{}, func(t *testing.T, b *bed) {
-		session := b.make("s1")
+		session := b.begun("s1")
 		stream := b.stream("sessionId="+session, "")
 		synctest.Wait()
 		started := b.want(b.post("/v1/workflows", `{"sessionId":`+quote(session)+`,"definition":`+quote(twoSteps)+`}`), 202)
@@ -80,7 +80,7 @@ func TestWorkflows(t *testing.T) {
 
 func TestWorkflowsRefused(t *testing.T) {
 	b := begin(t, bedOptions{})
-	session := b.make("s1")
+	session := b.begun("s1")
 	nobody := "3f2f6a3e-0000-4000-8000-000000000000"
 	b.wantError(b.post("/v1/workflows", `no json`), narya.CodeMalformed)
 	b.wantError(b.post("/v1/workflows", `{}`), narya.CodeInvalid, "sessionId", "definition")
@@ -97,7 +97,7 @@ func TestWorkflowsRefused(t *testing.T) {
 // TestWorkflowEnded: one that has ended in its own way cannot be stopped any more.
 func TestWorkflowEnded(t *testing.T) {
 	bubble(t, bedOptions{}, func(t *testing.T, b *bed) {
-		session := b.make("s1")
+		session := b.begun("s1")
 		text := strings.Replace(twoSteps, "next: second", "next: over", 1)
 		text = strings.Replace(text, "  second: {approval: {title: Continue}, next: over}\n", "", 1)
 		run := b.want(b.post("/v1/workflows", `{"sessionId":`+quote(session)+`,"definition":`+quote(text)+`}`), 202).field("runId")
@@ -111,7 +111,7 @@ func TestWorkflowEnded(t *testing.T) {
 
 func TestExtensionEvents(t *testing.T) {
 	bubble(t, bedOptions{}, func(t *testing.T, b *bed) {
-		session := b.make("s1")
+		session := b.begun("s1")
 		all, one, both := b.stream("", ""), b.stream("sessionId="+session, ""), b.stream("hostEvents=true&sessionId="+session, "")
 		synctest.Wait()
 		b.want(b.post("/v1/extensions/events", `{"extension":"lab/review","name":"left","payload":{"files":[1.10,"é"]},"sessionId":`+quote(session)+`}`), 202)
@@ -133,7 +133,7 @@ func TestExtensionEvents(t *testing.T) {
 
 func TestExtensionEventsRefused(t *testing.T) {
 	b := begin(t, bedOptions{})
-	session := b.make("s1")
+	session := b.begun("s1")
 	for body, field := range map[string]string{
 		`{"name":"x"}`: "extension", `{"extension":"a/b"}`: "name", `{"extension":"A/b","name":"x"}`: "extension",
 		`{"extension":"a/b/c","name":"x"}`: "extension", `{"extension":"a/b","name":"x\u0007"}`: "name",
@@ -168,7 +168,7 @@ func TestTasksAndOutput(t *testing.T) {
 		return done
 	})
 	bubble(t, bedOptions{agent: agents}, func(t *testing.T, b *bed) {
-		session := b.make("s1")
+		session := b.begun("s1")
 		stream := b.stream("sessionId="+session, "")
 		_, err := b.host.Do(t.Context(), access.Owner(), host.Request{Action: access.SendMessage, Session: "s1", Command: decide.Message{Content: "go"}})
 		if err != nil {
