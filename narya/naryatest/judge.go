@@ -94,7 +94,7 @@ func (j *Judge) See(e narya.Event) error {
 
 func begin(e narya.Event, is narya.Session) *session {
 	return &session{
-		before: e, status: is.Status, repository: is.Repository,
+		before: e, status: is.Status, posture: is.Posture, repository: is.Repository, provider: is.Provider, model: is.Model,
 		turns: map[string]*turn{}, lanes: map[string]*lane{}, calls: map[string]mark{}, asks: map[string]mark{},
 		entries: map[string]entry{}, withdrawn: map[string]bool{}, flows: map[string]narya.WorkflowStatus{},
 	}

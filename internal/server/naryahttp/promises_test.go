@@ -1,0 +1,397 @@
+package naryahttp_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mahati-host/mahati/facts"
+	"github.com/mahati-host/mahati/internal/access"
+	"github.com/mahati-host/mahati/internal/agent"
+	"github.com/mahati-host/mahati/internal/decide"
+	"github.com/mahati-host/mahati/internal/host"
+	"github.com/mahati-host/mahati/narad"
+	"github.com/mahati-host/mahati/narya"
+	"github.com/mahati-host/mahati/narya/naryatest"
+)
+
+// promise plays something on a host and returns the events that its stream has told, each
+// of which was held to what is promised of its type; at the end all sessions are at rest.
+func promise(t *testing.T, o bedOptions, play func(b *bed)) (events []event) {
+	t.Helper()
+	bubble(t, o, func(t *testing.T, b *bed) {
+		s := b.stream("", "")
+		play(b)
+		events = s.now()
+		judge := naryatest.NewJudge()
+		for _, e := range events {
+			if err := judge.See(e.Event); err != nil {
+				t.Error(err)
+			}
+		}
+		if err := judge.Rest(); err != nil {
+			t.Error(err)
+		}
+	})
+	return events
+}
+
+// told are the payloads of one type, in the words of the wire.
+func told(events []event, kind narya.Type) (list []string) {
+	for _, e := range events {
+		if e.Type() == kind {
+			_, payload, _ := strings.Cut(e.data, `"payload":`)
+			list = append(list, strings.TrimSuffix(payload, "}"))
+		}
+	}
+	return list
+}
+
+// field returns a field of each payload of one type.
+func fields(events []event, kind narya.Type, name string) (list []string) {
+	for _, payload := range told(events, kind) {
+		list = append(list, text(payload, name))
+	}
+	return list
+}
+
+func wantList(t *testing.T, what string, got []string, want ...string) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Errorf("%s: got %q, want %q", what, got, want)
+	}
+}
+
+func TestPromiseStatusOnlyOnAChange(t *testing.T) {
+	events := promise(t, bedOptions{}, func(b *bed) {
+		b.create("one", "hello")
+		synctest.Wait()
+		for _, what := range []string{"archive", "archive", "restore", "restore"} {
+			b.want(b.post(b.session("one")+"/"+what, ""), 200)
+		}
+	})
+	wantList(t, "statuses", fields(events, narya.TypeSessionStatusChanged, "status"), "running", "idle", "archived", "idle")
+}
+
+func TestPromisePostureOnlyIfItMoved(t *testing.T) {
+	events := promise(t, bedOptions{}, func(b *bed) {
+		b.create("one", "")
+		for _, word := range []string{"detached", "detached", "attended", "attended"} {
+			b.want(b.put(b.session("one")+"/posture", `{"posture":"`+word+`"}`), 200)
+		}
+		b.stream("sessionId="+narya.UUID(narya.KindSession, "one"), "").close() // who comes or goes moves nothing
+	})
+	wantList(t, "postures", fields(events, narya.TypeSessionPostureChanged, "posture"), "detached", "attended")
+}
+
+func TestPromiseMovedOnlyIfThePathChanged(t *testing.T) {
+	dir := t.TempDir()
+	events := promise(t, bedOptions{}, func(b *bed) {
+		b.create("one", "")
+		for range 2 {
+			b.want(b.post(b.session("one")+"/move", `{"repository":`+quote(dir)+`}`), 200)
+		}
+	})
+	wantList(t, "moves", fields(events, narya.TypeSessionMoved, "repository"), dir)
+}
+
+func TestPromiseModelOnlyOnAChange(t *testing.T) {
+	events := promise(t, bedOptions{agent: scripted(t, offering)}, func(b *bed) {
+		b.create("one", "")
+		for _, model := range []string{"two", "two", "one", "one"} {
+			b.want(b.put(b.session("one")+"/model", `{"provider":"p","model":"`+model+`"}`), 200)
+		}
+	})
+	wantList(t, "models", fields(events, narya.TypeModelSwitch, "model"), "two", "one")
+}
+
+// Each turn ends once, however it ends: done, failed, stopped, or cut by a restart.
+func TestPromiseOneEndForEachTurn(t *testing.T) {
+	ends := acts(func(ctx context.Context, h agent.Handle) agent.Ending {
+		switch h.Info().Prompt.Content {
+		case "fail":
+			return agent.Ending{Outcome: agent.Failed, Code: "c", Message: "why"}
+		case "wait":
+			return waits(ctx, h)
+		}
+		return speaks(ctx, h)
+	})
+	events := promise(t, bedOptions{agent: ends}, func(b *bed) {
+		b.create("one", "hello")
+		synctest.Wait()
+		b.say("one", "fail")
+		synctest.Wait()
+		b.say("one", "wait")
+		synctest.Wait()
+		b.do(access.StopRun, "one", decide.Stop{})
+		synctest.Wait()
+	})
+	wantList(t, "ends", fields(events, narya.TypeTurnFinished, "stopReason"), "completed", "error", "interrupted")
+	if len(told(events, narya.TypeTurnStarted)) != 3 {
+		t.Errorf("got %v", kinds(events))
+	}
+}
+
+// After a restart the turn that the host could not go on with has its end, with the error.
+func TestPromiseTheRestartEndsATurn(t *testing.T) {
+	bubble(t, bedOptions{agent: acts(waits)}, func(t *testing.T, b *bed) {
+		b.create("one", "hello")
+		synctest.Wait()
+		b.close()
+		b = begin(t, bedOptions{agent: acts(waits), before: b})
+		synctest.Wait()
+		events := b.stream("", fmt.Sprint(b.journal.Identity().FirstEvent)).now()
+		wantList(t, "ends", fields(events, narya.TypeTurnFinished, "stopReason"), "error")
+		if got := told(events, narya.TypeTurnFinished); len(got) != 1 || text(got[0], "error", "code") != "NRY-0020" {
+			t.Errorf("got %q, want the code NRY-0020", got)
+		}
+	})
+}
+
+// A turn's figures are those that are known: the last round's usage, the cost of all, the
+// model's window, and how long it took by a clock that no change of the time moves.
+func TestPromiseFiguresAreKnownOnes(t *testing.T) {
+	spends := acts(func(ctx context.Context, h agent.Handle) agent.Ending {
+		<-time.After(1500 * time.Millisecond)
+		e := done
+		if h.Info().Prompt.Content == "spend" {
+			cost, window := 0.5, int64(1000)
+			e.Turn = facts.Turn{LastRound: &facts.Tokens{Input: 7, Output: 2}, CostUSD: &cost, ContextWindow: &window}
+		}
+		return e
+	})
+	jump := time.Duration(0)
+	o := bedOptions{agent: spends, host: host.Options{Now: func() time.Time { jump -= time.Hour; return time.Now().Add(jump) }}}
+	events := promise(t, o, func(b *bed) {
+		b.create("one", "spend")
+		pass(2 * time.Second)
+		b.say("one", "again")
+		pass(2 * time.Second)
+	})
+	var got []string
+	for _, e := range told(events, narya.TypeTurnFinished) {
+		got = append(got, fmt.Sprint(text(e, "usage"), text(e, "costUsd"), " ", text(e, "contextWindow"), " ", text(e, "elapsedMs")))
+	}
+	wantList(t, "figures", got, `{"inputTokens":7,"outputTokens":2}0.5 1000 1500`, "  1500")
+}
+
+// Messages are counted by their ends, each with the entry before it; rounds by their starts.
+func TestPromiseMessagesAndRounds(t *testing.T) {
+	rounds := acts(func(ctx context.Context, h agent.Handle) agent.Ending {
+		for _, text := range []string{"Hel", "lo"} {
+			_ = h.Round(ctx, agent.Round{Provider: "p", Model: "m"})
+			_ = h.Thought(ctx, "hm")
+			_ = h.Text(ctx, text)
+			_ = h.EndMessage(ctx)
+		}
+		return done
+	})
+	events := promise(t, bedOptions{agent: rounds}, func(b *bed) { b.create("one", "hello") })
+	wantList(t, "rounds", fields(events, narya.TypeMessageStart, "model"), "m", "m")
+	wantList(t, "pieces", fields(events, narya.TypeMessageDelta, "delta"), "hm", "Hel", "hm", "lo")
+	wantList(t, "channels", fields(events, narya.TypeMessageDelta, "channel"), "reasoning", "", "reasoning", "")
+	wantList(t, "entries", fields(events, narya.TypeEntryAppended, "kind"), "user-message", "assistant-message", "assistant-message")
+	if len(told(events, narya.TypeMessageEnd)) != 2 {
+		t.Errorf("got %v", kinds(events))
+	}
+}
+
+// The start of a call, its output and its one end stand in that order, and output ends with
+// one line that says that there was more.
+func TestPromiseOfCalls(t *testing.T) {
+	calls := acts(func(ctx context.Context, h agent.Handle) agent.Ending {
+		id, _ := h.StartTool(ctx, agent.Tool{Name: "t", Args: narad.Raw(`{"a":1}`)})
+		_ = h.ToolOutput(ctx, id, strings.Repeat("x", 1<<20))
+		_ = h.ToolOutput(ctx, id, "more")
+		_ = h.FinishTool(ctx, id, agent.ToolResult{Outcome: narad.OutcomeSuccess, Touches: []facts.FileTouch{{Path: "/a", Op: "edit"}}})
+		return done
+	})
+	events := promise(t, bedOptions{agent: calls}, func(b *bed) { b.create("one", "hello") })
+	if got := strings.Join(fields(events, narya.TypeToolCallUpdate, "delta"), ""); strings.Count(got, "more output than is kept") != 1 || strings.Count(got, "x") != 1<<20 {
+		t.Errorf("got %d bytes of output", len(got))
+	}
+	wantList(t, "ends", fields(events, narya.TypeToolCallFinished, "fileTouches"), `[{"path":"/a","op":"edit"}]`)
+}
+
+// Each member of a pack is asked once and decided once; the first decision is the only one.
+func TestPromiseOfPermissions(t *testing.T) {
+	const script = `
+script: 1
+steps:
+  - ask: {title: "Two?", kind: approval, actions: [approve, deny], members: [{id: a, action: edit}, {id: b, action: run}]}
+  - tool: {name: rm, permit: true}
+`
+	events := promise(t, bedOptions{agent: scripted(t, script)}, func(b *bed) {
+		b.create("one", "hello")
+		synctest.Wait()
+		pack := b.asked()[0]
+		b.do(access.ResolveInterrupt, "", decide.Resolve{InterruptID: pack, Decision: "deny", Members: []string{"a"}})
+		b.resolve(pack, "approve")
+		synctest.Wait()
+		b.do(access.StopRun, "one", decide.Stop{})
+		synctest.Wait()
+	})
+	wantList(t, "decisions", fields(events, narya.TypePermissionDecided, "decision"), "deny", "allow", "expired")
+	wantList(t, "deciders", fields(events, narya.TypePermissionDecided, "decidedBy"), "user", "user", "policy")
+	if asked := fields(events, narya.TypePermissionAsked, "permissionId"); !slices.Equal(asked, fields(events, narya.TypePermissionDecided, "permissionId")) {
+		t.Errorf("asked for %q", asked)
+	}
+}
+
+// A question names its call, whose end retires it.
+func TestPromiseOfQuestions(t *testing.T) {
+	const script = `
+script: 1
+steps:
+  - question: {text: "Colour?", options: [red, green], recommended: 1}
+`
+	events := promise(t, bedOptions{agent: scripted(t, script)}, func(b *bed) {
+		b.create("one", "hello")
+		synctest.Wait()
+		b.resolve(b.asked()[0], "0")
+		synctest.Wait()
+	})
+	asked, ended := fields(events, narya.TypeQuestionAsked, "toolCallId"), fields(events, narya.TypeToolCallFinished, "toolCallId")
+	if len(asked) != 1 || !slices.Equal(asked, ended) || asked[0] == "" {
+		t.Errorf("asked by %q, ended %q", asked, ended)
+	}
+}
+
+// A run that a call began is a lane of its own, within which all of its turn stands.
+func TestPromiseOfLanes(t *testing.T) {
+	const script = `
+script: 1
+steps:
+  - agent: {name: helper, prompt: Help, tool: task, steps: [{say: Helped.}]}
+`
+	events := promise(t, bedOptions{agent: scripted(t, script)}, func(b *bed) { b.create("one", "hello") })
+	wantList(t, "lanes", fields(events, narya.TypeLaneStarted, "kind"), "main", "subagent")
+	wantList(t, "ends", fields(events, narya.TypeLaneFinished, "status"), "completed")
+}
+
+// A message that waits has its entry as it begins to wait, and none when its turn begins; one
+// that is taken back has no turn.
+func TestPromiseOfWaitingMessages(t *testing.T) {
+	events := promise(t, bedOptions{agent: acts(waits)}, func(b *bed) {
+		b.create("one", "hello")
+		synctest.Wait()
+		b.say("one", "second")
+		third := b.say("one", "third").RunID
+		b.do(access.ChangeQueue, "one", decide.Withdraw{RunID: third})
+		b.do(access.StopRun, "one", decide.Stop{})
+		synctest.Wait()
+		b.do(access.ChangeQueue, "one", decide.Release{})
+		synctest.Wait()
+		b.do(access.StopRun, "one", decide.Stop{})
+		synctest.Wait()
+	})
+	entries := fields(events, narya.TypeEntryAppended, "entryId")
+	if len(entries) != 3 || len(told(events, narya.TypeTurnStarted)) != 2 {
+		t.Fatalf("got %v", kinds(events))
+	}
+	wantList(t, "taken back", fields(events, narya.TypeQueuedInputWithdrawn, "entryId"), entries[2])
+	wantList(t, "statuses", fields(events, narya.TypeSessionStatusChanged, "status"), "running", "waiting", "running", "idle")
+}
+
+// The status of a workflow is that after the change, and each step tells how far it is.
+func TestPromiseOfWorkflows(t *testing.T) {
+	const definition = `
+workflow: 1
+start: one
+nodes:
+  one: {script: [{say: "Done."}], prompt: go, next: two}
+  two: {set: {x: "1"}, next: end}
+  end: {end: completed}
+`
+	events := promise(t, bedOptions{}, func(b *bed) {
+		b.create("one", "")
+		b.do(access.StartWorkflow, "one", decide.StartWorkflow{Definition: definition})
+		synctest.Wait()
+	})
+	var got []string
+	for _, e := range told(events, narya.TypeWorkflowProgress) {
+		got = append(got, strings.TrimSpace(fmt.Sprint(text(e, "status"), " ", text(e, "step", "name"), " ", text(e, "step", "status"), " ", text(e, "completedSteps"), "/", text(e, "totalSteps"), " ", text(e, "step", "output"))))
+	}
+	wantList(t, "progress", got, "running   0/2", "running one running 0/2", "running one completed 1/2 Done.",
+		"running two running 1/2", "running two completed 2/2", "completed   2/2")
+	wantList(t, "lanes", fields(events, narya.TypeLaneStarted, "kind"), "main", "workflow")
+}
+
+func TestPromiseOfExtensions(t *testing.T) {
+	events := promise(t, bedOptions{}, func(b *bed) {
+		b.create("one", "")
+		for i, id := range []string{"one", "", "one"} {
+			b.do(access.PublishExtension, id, decide.Publish{Extension: "a/b", Name: fmt.Sprint("n", i)})
+		}
+	})
+	wantList(t, "names", fields(events, narya.TypeExtension, "name"), "n0", "n1", "n2")
+}
+
+// The list is told whole, and an empty one after it was cleared.
+func TestPromiseOfTasks(t *testing.T) {
+	const script = `
+script: 1
+steps:
+  - plan: [One, {text: Two, status: active}]
+  - plan: []
+`
+	events := promise(t, bedOptions{agent: scripted(t, script)}, func(b *bed) { b.create("one", "hello") })
+	if got := fields(events, narya.TypeTaskList, "tasks"); len(got) < 2 || !strings.Contains(got[0], "One") || !strings.Contains(got[0], "Two") || got[1] != "[]" {
+		t.Errorf("got %q", got)
+	}
+}
+
+// TestPromisesHaveTests holds the table of docs/narya.md to the tests.
+func TestPromisesHaveTests(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/narya.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(page), "## Promises and their tests\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	sources, err := filepath.Glob("*_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all strings.Builder
+	for _, name := range sources {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Write(text)
+	}
+	rows := regexp.MustCompile("(?m)^\\| `([a-z-]+)`.*\\| `(Test\\w+)` \\|$").FindAllStringSubmatch(section, -1)
+	if len(rows) == 0 {
+		t.Fatal("there is no table of promises")
+	}
+	var types []string
+	for _, row := range rows {
+		types = append(types, row[1])
+		if !strings.Contains(all.String(), "func "+row[2]+"(") {
+			t.Errorf("%s: there is no test %s", row[1], row[2])
+		}
+	}
+	for _, kind := range caused {
+		if !slices.Contains(types, string(kind)) {
+			t.Errorf("no promise of %s has a test", kind)
+		}
+	}
+}
+
+// caused are the types that something on this host causes.
+var caused = []narya.Type{
+	narya.TypeSessionCreated, narya.TypeSessionStatusChanged, narya.TypeSessionPostureChanged, narya.TypeSessionMoved,
+	narya.TypeModelSwitch, narya.TypeTurnStarted, narya.TypeTurnFinished, narya.TypeMessageStart, narya.TypeMessageDelta,
+	narya.TypeMessageEnd, narya.TypeEntryAppended, narya.TypeToolCallStarted, narya.TypeToolCallUpdate,
+	narya.TypeToolCallFinished, narya.TypePermissionAsked, narya.TypePermissionDecided, narya.TypeQuestionAsked,
+	narya.TypeLaneStarted, narya.TypeLaneFinished, narya.TypeQueuedInputWithdrawn, narya.TypeTaskList,
+	narya.TypeWorkflowProgress, narya.TypeExtension,
+}
