@@ -1,8 +1,11 @@
 package field_test
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"io/fs"
+	"net"
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -11,6 +14,7 @@ import (
 	"time"
 
 	"github.com/mahati-host/mahati/narad/client"
+	"github.com/mahati-host/mahati/narya"
 )
 
 // Case 114. A host with many sessions, some of them long, starts, lists and opens a small one
@@ -84,6 +88,16 @@ scenarios:
 		}
 	}
 	began = time.Now()
+	if page := b.owner("/v1/sessions?limit=100"); strings.Count(page, `"repository"`) != 100 || !strings.Contains(page, `"nextCursor"`) {
+		t.Errorf("the first page of Narya's list is %.500s", page)
+	}
+	t.Logf("the first page of Narya's list took %s", time.Since(began))
+	for _, id := range []string{small, "s0"} {
+		if s := b.owner("/v1/sessions/" + narya.UUID(narya.KindSession, id)); !strings.Contains(s, `"status":"idle"`) {
+			t.Errorf("%s is read as %.500s", id, s)
+		}
+	}
+	began = time.Now()
 	if facts := b.facts(small); !strings.Contains(string(facts[2]), "hello") {
 		t.Errorf("the small session has %s", facts)
 	}
@@ -97,4 +111,22 @@ scenarios:
 	if memory > 256<<20 {
 		t.Errorf("the host holds %d MB", memory>>20)
 	}
+}
+
+// owner reads something over the socket of the home, as its owner may without a token.
+func (b *bed) owner(path string) string {
+	b.t.Helper()
+	socket := filepath.Join(b.home, "narya.sock")
+	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+	}}
+	defer transport.CloseIdleConnections()
+	request, err := http.NewRequestWithContext(b.context(), http.MethodGet, "http://localhost"+path, nil)
+	b.must(err)
+	response, err := transport.RoundTrip(request)
+	b.must(err)
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	b.must(err)
+	return string(body)
 }

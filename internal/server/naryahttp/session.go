@@ -60,6 +60,16 @@ func whole(ctx context.Context, view *host.View) (*narya.Session, error) {
 			CacheWriteTokens: round.CacheWrite, CostUSD: round.CostUSD,
 		}
 	}
+	tasks, err := view.Tasks(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range tasks {
+		s.Tasks = append(s.Tasks, narya.Task{Content: t.Content, Status: narya.TaskStatus(t.Status)})
+	}
+	if s.Status != narya.Running && s.Status != narya.Waiting {
+		return s, nil // nothing waits, so the session's facts are not looked at
+	}
 	waiting, err := view.Waiting(ctx)
 	if err != nil {
 		return nil, err
