@@ -228,10 +228,15 @@ func (b *Binding) branchSession(w http.ResponseWriter, r *request) error {
 	}
 	command := decide.Branch{ParentSessionID: parent, Title: c.Title, ClientKind: recordedKind(c.ClientKind)}
 	if c.EntryID != "" {
-		command.ParentSessionID, command.Through, err = b.entryAt(r, parent, entry)
+		view, err := b.host.Attach(r.Context(), r.principal(), access.ReadSession, parent)
 		if err != nil {
 			return err
 		}
+		of, at, err := b.find(r, view, entry)
+		if err != nil {
+			return err
+		}
+		command.ParentSessionID, command.Through = of.Session(), int64(at)
 	}
 	return b.make(w, r, c.SessionID, command, nil)
 }

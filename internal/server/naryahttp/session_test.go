@@ -250,6 +250,19 @@ func (b *bed) idsOf(path string) (ids []string) {
 	}
 }
 
+// pages are the items of a whole list, page by page.
+func (b *bed) pages(path string) (items []string) {
+	b.t.Helper()
+	for cursor := ""; ; {
+		got := b.want(b.get(path+cursor), 200)
+		items = append(items, got.items("items")...)
+		if got.field("nextCursor") == "" {
+			return items
+		}
+		cursor = "&cursor=" + got.field("nextCursor")
+	}
+}
+
 // R21: what is sent again with its key has its first effect, and other content under the
 // key is refused; a chosen id finds its session.
 func TestSessionsAreMadeOnce(t *testing.T) {
@@ -393,11 +406,49 @@ steps:
 		if want := "[user: first\nassistant: [] first\n] other"; said != want {
 			t.Errorf("got %q, want %q", said, want)
 		}
-		// An entry of the parent is one of the branch, too.
+		transcript := "/v1/sessions/" + branch.field("id") + "/transcript"
+		whole := b.want(b.get(transcript), 200).items("items")
+		var shown []string
+		for _, e := range whole {
+			content, _ := narad.Raw(e).Field("content").IsString()
+			shown = append(shown, content)
+			if lane, _ := narad.Raw(e).Field("laneId").IsString(); lane != narya.MainLaneID(branch.field("id")) {
+				t.Errorf("an entry stands in the lane %s: %s", lane, e)
+			}
+		}
+		if want := []string{"first", "[] first", "other", said}; !slices.Equal(shown, want) {
+			t.Errorf("the transcript shows %q, want %q", shown, want)
+		}
+		for _, limit := range []int{1, 2, 3} {
+			forth := b.pages(fmt.Sprintf("%s?limit=%d", transcript, limit))
+			back := b.pages(fmt.Sprintf("%s?order=desc&limit=%d", transcript, limit))
+			slices.Reverse(back)
+			if !slices.Equal(forth, whole) || !slices.Equal(back, whole) {
+				t.Errorf("by pages of %d: %v and %v, want %v", limit, forth, back, whole)
+			}
+		}
+		if got := b.want(b.get(transcript+"/"+entry), 200); got.body != whole[1] {
+			t.Errorf("got %s, want %s", got.body, whole[1])
+		}
+		export := b.want(b.get("/v1/sessions/"+branch.field("id")+"/export"), 200)
+		lines := strings.Split(export.body, "\n")
+		if len(lines) != 5 || narad.Raw(lines[0]).Field("session").Field("parentSessionId") == nil {
+			t.Fatalf("got %s", export)
+		}
+		for i, line := range lines[1:] {
+			if got := string(narad.Raw(line).Field("entry")); got != whole[i] {
+				t.Errorf("line %d: got %s, want %s", i, got, whole[i])
+			}
+		}
+		// An entry of the parent is one of the branch, too, but none after the branch.
 		deeper := b.want(b.post("/v1/sessions/"+branch.field("id")+"/branch", fmt.Sprintf(`{"entryId":%q}`, entry)), 201)
 		if deeper.field("parentSessionId") != id {
 			t.Errorf("got %s", deeper)
 		}
+		late := b.get("/v1/sessions/" + id + "/transcript?order=desc&limit=1").items("items")[0]
+		entry, _ = narad.Raw(late).Field("entryId").IsString()
+		b.wantError(b.get(transcript+"/"+entry), narya.CodeEntryNotFound)
+		b.wantError(b.post("/v1/sessions/"+branch.field("id")+"/branch", fmt.Sprintf(`{"entryId":%q}`, entry)), narya.CodeEntryNotFound)
 	})
 }
 
@@ -436,4 +487,30 @@ func (b *bed) perform(id string, action access.Action, c decide.Command) {
 	if err != nil || a.Status != decide.Accepted {
 		b.t.Fatalf("%T: %+v %v", c, a, err)
 	}
+}
+
+// An export has every entry whole, however many pages it takes and however long a message is.
+func TestExportIsWhole(t *testing.T) {
+	const long = `
+script: 1
+steps:
+  - repeat: {times: 450, steps: [{tool: {name: look, respond: "{{round}}"}}]}
+  - say: "{{prompt}}"
+`
+	bubble(t, bedOptions{agent: scripted(t, long)}, func(t *testing.T, b *bed) {
+		id := b.made(in(t.TempDir()))
+		text := strings.Repeat("0123456789", 20_000)
+		b.tells(id, text)
+		pass(time.Minute)
+		export := b.want(b.get("/v1/sessions/"+id+"/export"), 200)
+		lines := strings.Split(export.body, "\n")
+		if want := 1 + 1 + 2*450 + 1; len(lines) != want {
+			t.Fatalf("got %d lines, want %d", len(lines), want)
+		}
+		for _, i := range []int{1, len(lines) - 1} {
+			if content, _ := narad.Raw(lines[i]).Field("entry").Field("content").IsString(); content != text {
+				t.Errorf("line %d has %d bytes of content, want %d", i, len(content), len(text))
+			}
+		}
+	})
 }

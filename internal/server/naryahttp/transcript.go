@@ -1,8 +1,8 @@
 package naryahttp
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"math"
 	"net/http"
 	"slices"
@@ -53,7 +53,11 @@ func (b *Binding) transcript(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	items, next, err := s.page(r.Context(), at, order == newestFirst)
+	parts, err := b.ancestry(r, s)
+	if err != nil {
+		return err
+	}
+	items, next, err := pageOver(r.Context(), parts, at, order == newestFirst)
 	if err != nil {
 		return err
 	}
@@ -66,11 +70,13 @@ type stretch struct {
 	laneID      string // "" for all
 	after, upTo uint64
 	facts       uint64 // that are looked at for a page
+	shownIn     string // the lane in which its entries are shown, "" for their own
+	content     int    // the most bytes of a message
 }
 
 func (b *Binding) stretch(ctx context.Context, v *host.View, laneID string) (stretch, error) {
 	head, err := v.Head(ctx)
-	s := stretch{v, laneID, 0, head, b.opt.PageFacts}
+	s := stretch{view: v, laneID: laneID, upTo: head, facts: b.opt.PageFacts, content: listedContent}
 	if err != nil || laneID == "" || laneID == narya.MainLaneID(v.Session()) {
 		return s, err
 	}
@@ -187,9 +193,10 @@ func (p *pageOf) take(ctx context.Context, found []entry) (full bool, err error)
 			p.next = place(p.items[len(p.items)-1].sequence)
 			return true, nil
 		}
-		if err := e.complete(ctx, p.view, listedContent); err != nil {
+		if err := e.complete(ctx, p.view, p.content); err != nil {
 			return false, err
 		}
+		e.LaneID = cmp.Or(p.shownIn, e.LaneID)
 		p.items = append(p.items, e)
 		p.bytes += e.size()
 	}
@@ -205,14 +212,11 @@ func (b *Binding) entry(w http.ResponseWriter, r *request) error {
 	if !ok {
 		return refuse(narya.CodeEntryNotFound, "")
 	}
-	_, at, err := v.Entry(r.Context(), id)
-	if errors.Is(err, host.ErrNotFound) {
-		return refuse(narya.CodeEntryNotFound, "")
-	}
+	of, at, err := b.find(r, v, id)
 	if err != nil {
 		return err
 	}
-	fact, err := v.Fact(r.Context(), at)
+	fact, err := of.Fact(r.Context(), at)
 	if err != nil {
 		return err
 	}
@@ -220,8 +224,11 @@ func (b *Binding) entry(w http.ResponseWriter, r *request) error {
 		if e.EntryID != id {
 			continue
 		}
-		if err := e.complete(r.Context(), v, wholeContent); err != nil {
+		if err := e.complete(r.Context(), of, wholeContent); err != nil {
 			return err
+		}
+		if of != v {
+			e.LaneID = narya.MainLaneID(v.Session())
 		}
 		return write(w, http.StatusOK, e)
 	}
