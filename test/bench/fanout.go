@@ -37,12 +37,12 @@ func measureFanOut(b *bench) (lines []line, err error) {
 		return nil, err
 	}
 	address = strings.Replace(address, "=1", fmt.Sprintf("=%d", 1+roundFacts), 1)
-	ours, err := b.newCrowd(stage, address, addTo(stage))
+	ours, err := b.newCrowd(stage, addTo(stage), address)
 	if err != nil {
 		return nil, err
 	}
 	defer ours.leave()
-	plain, err := b.newCrowd(b.plain, b.plain.url+"/stream", addTo(b.plain))
+	plain, err := b.newCrowd(b.plain, addTo(b.plain), b.plain.url+"/stream")
 	if err != nil {
 		return nil, err
 	}
@@ -89,10 +89,11 @@ type crowd struct {
 	pieces  atomic.Int64   // in so many reads
 }
 
-func (b *bench) newCrowd(from *process, address string, begin func() error) (*crowd, error) {
+// newCrowd opens the readers, who take turns with the addresses.
+func (b *bench) newCrowd(from *process, begin func() error, addresses ...string) (*crowd, error) {
 	c := &crowd{from: from, begin: begin}
-	for range fanOutReaders {
-		r, err := b.open(address, 0)
+	for i := range fanOutReaders {
+		r, err := b.open(addresses[i%len(addresses)], 0)
 		if err != nil {
 			c.leave()
 			return nil, err

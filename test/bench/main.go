@@ -29,6 +29,7 @@ var sections = []section{
 	{"reach", true, measureReach},
 	{"history", true, measureHistory},
 	{"fanout", true, measureFanOut},
+	{"firehose", true, measureFirehose},
 	{"stalled", true, measureStalled},
 	{"handover", true, measureHandover},
 	{"executor", true, measureExecutor},

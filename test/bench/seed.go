@@ -134,8 +134,16 @@ func (w *writer) begin() {
 	w.control = replay.Empty(w.id)
 	w.add(facts.Session(facts.SessionCreated, facts.Created{
 		WorkspaceID: "default", Title: "A session of the bench", Agent: agentOf(w.id),
-		RequiredProfiles: profiles.IDs(),
+		RequiredProfiles: profiles.IDs(), Mappings: facts.Mappings{Narya: mappingOf(w.id)},
 	}))
+}
+
+// mappingOf is the version of Narya's mapping that a session has.
+func mappingOf(session string) int {
+	if session == eventsSession {
+		return 1
+	}
+	return 0
 }
 
 // text is what an agent says in one piece.

@@ -21,6 +21,7 @@ import (
 	"github.com/mahati-host/mahati/internal/replay"
 	"github.com/mahati-host/mahati/internal/server"
 	"github.com/mahati-host/mahati/internal/server/naradhttp"
+	"github.com/mahati-host/mahati/internal/server/naryahttp"
 )
 
 // What is fanned out: rounds of facts in groups, as DESIGN §12 has them.
@@ -28,10 +29,13 @@ const (
 	roundFacts   = 66
 	groupFacts   = 3
 	stageSession = "stage"
+	// eventsSession is shown as it is called.
+	eventsSession = "0f9c1d52-7c1e-4b0a-9f0e-3a5b7c9d1e2f"
 )
 
 // serveStage serves a host as package daemon wires it, to whose journal more can be told:
-// POST /frames appends a round of ready facts to one session. No agent makes facts as
+// POST /frames appends a round of ready facts to one session, POST /events one of facts with an
+// event each to another. No agent makes facts as
 // fast as a thousand readers can be given them.
 func serveStage(home string) (err error) {
 	j, err := pebble.Open(home+"/stage", pebble.Options{})
@@ -43,9 +47,16 @@ func serveStage(home string) (err error) {
 	defer f.Close()
 	h := host.New(j, f, noAgents{}, host.Options{})
 	defer h.Close()
-	w := &writer{sower: &sower{journal: j, replay: replay.New(j, replay.Options{})}, id: stageSession, most: 1}
-	if w.begin(); w.err != nil {
-		return w.err
+	rounds := map[string]func(context.Context) error{}
+	for path, of := range map[string]struct {
+		session, fact string
+		events        uint32
+	}{"/frames": {stageSession, stagedFact, 0}, "/events": {eventsSession, stagedEvent, 1}} {
+		w := &writer{sower: &sower{journal: j, replay: replay.New(j, replay.Options{})}, id: of.session, most: 1}
+		if w.begin(); w.err != nil {
+			return w.err
+		}
+		rounds[path] = w.ready(of.fact, of.events)
 	}
 	edge, err := newEdge(home, h)
 	if err != nil {
@@ -54,9 +65,9 @@ func serveStage(home string) (err error) {
 	if err := h.Start(context.Background()); err != nil {
 		return err
 	}
-	round := w.ready()
 	return serveUntilEnd(http.HandlerFunc(func(answer http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/frames" {
+		round := rounds[r.URL.Path]
+		if round == nil {
 			edge.ServeHTTP(answer, r)
 			return
 		}
@@ -83,12 +94,13 @@ func newEdge(home string, h *host.Host) (*server.Server, error) {
 	streams := server.NewStreams(tokens, server.StreamOptions{Max: 2 * fanOutReaders, MaxPerPrincipal: 2 * fanOutReaders})
 	mux := http.NewServeMux()
 	naradhttp.New(h, streams, naradhttp.Options{}).Register(mux)
+	naryahttp.New(h, streams, naryahttp.Options{}).Register(mux)
 	return server.New(server.Routes(mux), tokens, access.NewCookies(tokens, access.CookieOptions{}), streams, server.Options{})
 }
 
 // ready gives a function that appends the facts of a round, in groups, as fast as the
 // journal takes them. Their bytes are those of one fact, but for the sequences.
-func (w *writer) ready() func(context.Context) error {
+func (w *writer) ready(fact string, events uint32) func(context.Context) error {
 	head := uint64(w.control.Session.Last())
 	return func(ctx context.Context) error {
 		for range roundFacts / groupFacts {
@@ -96,8 +108,8 @@ func (w *writer) ready() func(context.Context) error {
 			for range groupFacts {
 				head++
 				id := strconv.FormatUint(head, 10) + ".abcdefgh"
-				bytes := fmt.Appendf(nil, stagedFact, id, w.id, head, strings.Repeat("x", 240))
-				batch.Facts = append(batch.Facts, journal.Fact{EventID: id, Bytes: bytes})
+				bytes := fmt.Appendf(nil, fact, id, w.id, head, strings.Repeat("x", 240))
+				batch.Facts = append(batch.Facts, journal.Fact{EventID: id, Bytes: bytes, EventCount: events})
 			}
 			if _, err := w.sower.journal.Append(ctx, batch); err != nil {
 				return err
@@ -109,6 +121,9 @@ func (w *writer) ready() func(context.Context) error {
 
 const stagedFact = `{"type":"session.custom","protocolVersion":"narad/v1","eventId":%q,"timestamp":"2026-08-05T00:00:00.000Z",` +
 	`"sessionId":%q,"sessionSequence":%d,"name":"bench.fact","value":%q}`
+
+const stagedEvent = `{"type":"session.custom","protocolVersion":"narad/v1","eventId":%q,"timestamp":"2026-08-05T00:00:00.000Z",` +
+	`"sessionId":%q,"sessionSequence":%d,"name":"mahati.extension","value":{"extension":"lab/bench","name":"tick","payload":{"text":%q}}}`
 
 // serveUntilEnd serves on loopback until standard input ends.
 func serveUntilEnd(handler http.Handler) error {
