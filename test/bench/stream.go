@@ -100,7 +100,7 @@ func (r *reader) next() (sequence uint64, data []byte, err error) {
 			return 0, nil, err
 		}
 		if id, ok := bytes.CutPrefix(text, []byte("id: ")); ok {
-			digits, _, _ := bytes.Cut(id, []byte("."))
+			digits, _, _ := bytes.Cut(bytes.TrimSpace(id), []byte(".")) // an event of Narya has a number alone
 			if sequence, err = strconv.ParseUint(string(digits), 10, 64); err != nil {
 				return 0, nil, fmt.Errorf("id %q: %w", id, err)
 			}
