@@ -69,8 +69,22 @@ func SubjectOf(input narad.Raw) (Subject, bool) {
 		return s
 	}
 	s := Subject{Action: word("action"), Tool: word("toolName"), Resource: word("resource")}
-	quorum, err := strconv.Atoi(string(input.Field("quorum")))
-	return s, s.Resource != "" && len(s.Resource) <= maxSubject && (err != nil || quorum <= 1)
+	return s, s.Lasting(Quorum(input.Field("quorum")))
+}
+
+// Quorum reads how many deciders an approval needs, 1 where nothing else is told.
+func Quorum(told narad.Raw) int {
+	n, err := strconv.Atoi(string(told))
+	if err != nil || n < 1 {
+		return 1
+	}
+	return n
+}
+
+// Lasting reports whether a decision about the subject, of so many deciders, can be
+// remembered.
+func (s Subject) Lasting(quorum int) bool {
+	return s.Resource != "" && len(s.Resource) <= maxSubject && quorum <= 1
 }
 
 // OptionOrder returns the order in which a question's options are drawn: at each place the

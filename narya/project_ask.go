@@ -23,6 +23,8 @@ type permission struct {
 	Action     string `json:"action"`
 	Resource   string `json:"resource"`
 	Detail     string `json:"detail"`
+	// Quorum is as it was told, which may be anything.
+	Quorum narad.Raw `json:"quorum"`
 }
 
 type askQuestion struct {
@@ -66,8 +68,27 @@ func membersOf(f *narad.InterruptRequested) []permission {
 func (p *projection) permission(id string, f *narad.InterruptRequested, is permission) {
 	p.tellIn(&PermissionAsked{
 		PermissionID: id, ToolCallID: is.ToolCallID, Action: cmp.Or(is.Action, is.ToolName, f.Kind),
-		Resource: cmp.Or(is.Resource, f.Title, f.Message), Detail: cmp.Or(is.Detail, f.Message),
+		Resource: cmp.Or(is.Resource, f.Title, f.Message), Detail: is.explained(f),
 	})
+}
+
+// explained is what is shown of a permission, with what an allow would grant that is
+// remembered.
+func (p permission) explained(f *narad.InterruptRequested) string {
+	detail := cmp.Or(p.Detail, f.Message)
+	subject := facts.Subject{Action: p.Action, Tool: p.ToolName, Resource: p.Resource}
+	if f.Scope == narad.ScopeWorkflow || !subject.Lasting(facts.Quorum(p.Quorum)) {
+		return detail
+	}
+	grants := "If it is remembered, an allow holds for " + cmp.Or(p.Action, p.ToolName, f.Kind)
+	if p.Action != "" && p.ToolName != "" && p.ToolName != p.Action {
+		grants += " by " + p.ToolName
+	}
+	grants += " on exactly this resource."
+	if detail == "" {
+		return grants
+	}
+	return detail + "\n\n" + grants
 }
 
 func (p *projection) question(f *narad.InterruptRequested, input asking) {

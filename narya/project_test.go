@@ -206,16 +206,16 @@ func TestProjection(t *testing.T) {
 			`main entry-appended {"entryId":"result:c","kind":"tool-result","turnId":"r"}`}},
 
 		{"a permission, in a gate", in("n", &narad.InterruptRequested{InterruptID: "i", WaitID: "v", Kind: "approval", Actions: actions, Title: "T", Message: "M", Input: permissionInput}, gateOf("r")), []string{
-			`main permission-asked {"permissionId":"i","action":"execute","resource":"date","detail":"Run date","toolCallId":"c"}`}},
+			`main permission-asked {"permissionId":"i","action":"execute","resource":"date","detail":"Run date\n\nIf it is remembered, an allow holds for execute by sh on exactly this resource.","toolCallId":"c"}`}},
 		{"a permission of a subagent's call", in("g", &narad.InterruptRequested{InterruptID: "i", WaitID: "v", Kind: "approval", Actions: actions, Input: permissionInput}, gateOf("n")), []string{
-			`lane:n permission-asked {"permissionId":"i","action":"execute","resource":"date","detail":"Run date","toolCallId":"c"}`}},
+			`lane:n permission-asked {"permissionId":"i","action":"execute","resource":"date","detail":"Run date\n\nIf it is remembered, an allow holds for execute by sh on exactly this resource.","toolCallId":"c"}`}},
 		{"a permission in words alone", in("r", &narad.InterruptRequested{InterruptID: "i", WaitID: "v", Kind: "approval", Actions: actions, Title: "T", Message: "M", Input: narad.Raw(`{"action":7}`)}), []string{
 			`main permission-asked {"permissionId":"i","action":"approval","resource":"T","detail":"M"}`}},
 		{"a permission of a workflow", in("", &narad.InterruptRequested{Scope: narad.ScopeWorkflow, InterruptID: "i", WaitID: "v", Kind: "approval", Actions: actions, Title: "T"}, ofWorkflow), []string{
 			`main permission-asked {"permissionId":"i","action":"approval","resource":"T"}`}},
 		{"a pack", in("r", &narad.InterruptRequested{InterruptID: "i", WaitID: "v", Kind: "approval", Actions: actions, Message: "M", Input: pack}), []string{
-			`main permission-asked {"permissionId":"i/a","action":"sh","resource":"x","detail":"M","toolCallId":"c"}`,
-			`main permission-asked {"permissionId":"i/b","action":"write","resource":"y","detail":"z"}`}},
+			`main permission-asked {"permissionId":"i/a","action":"sh","resource":"x","detail":"M\n\nIf it is remembered, an allow holds for sh on exactly this resource.","toolCallId":"c"}`,
+			`main permission-asked {"permissionId":"i/b","action":"write","resource":"y","detail":"z\n\nIf it is remembered, an allow holds for write on exactly this resource."}`}},
 		{"approved", in("n", &narad.InterruptResolved{InterruptID: "i", WaitID: "v", Decision: "approve_always", Actor: narad.Raw(`{"id":"ada"}`)}, gateOf("r"), permits), []string{
 			`main permission-decided {"permissionId":"i","decision":"allow","decidedBy":"user"}`}},
 		{"stopped instead", in("r", &narad.InterruptResolved{InterruptID: "i", WaitID: "v", Decision: "stop", Actor: narad.Raw(`{"id":"ada"}`)}, permits), []string{

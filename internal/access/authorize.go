@@ -39,6 +39,7 @@ const (
 	RedactMessage    Action = "message.redact"
 
 	ReadInbox        Action = "inbox.read"
+	ReadAudit        Action = "audit.read" // of the sessions that one may audit
 	ResolveInterrupt Action = "interrupt.resolve"
 
 	WatchWorkspace Action = "workspace.watch"
@@ -89,6 +90,7 @@ var rules = map[Action]struct {
 	RedactMessage:    {Admin, inWorkspace},
 
 	ReadInbox:        {Decide, somewhere},
+	ReadAudit:        {Admin, somewhere},
 	ResolveInterrupt: {Decide, inWorkspace},
 
 	WatchWorkspace: {Observe, inWorkspace},

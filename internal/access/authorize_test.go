@@ -38,6 +38,7 @@ var policy = map[Action][]Role{
 	UploadAttachment: {Drive},
 	RedactMessage:    {},
 	ReadInbox:        {Decide},
+	ReadAudit:        {},
 	ResolveInterrupt: {Decide},
 	WatchWorkspace:   {Observe},
 	AttachExecutor:   {Execute},

@@ -243,23 +243,24 @@ func (d *Daemon) routes(
 	o Options, tokens *access.Store, streams *server.Streams,
 ) (tcp, owner http.Handler, longBody func(*http.Request) (int64, bool)) {
 	identity := d.journal.Identity()
+	actorName := func(id string) (string, bool) {
+		if owner := access.Owner(); id == owner.ID() {
+			return owner.Name(), true
+		}
+		t, err := tokens.Lookup(id)
+		return t.Name, err == nil
+	}
 	narad := naradhttp.New(d.host, streams, naradhttp.Options{
 		Version: o.Version, Heartbeat: d.cfg.Streams.Heartbeat, MaxLag: uint64(d.cfg.Streams.MaxLag),
-		Page: d.cfg.History.Page,
-		ActorName: func(id string) (string, bool) {
-			if owner := access.Owner(); id == owner.ID() {
-				return owner.Name(), true
-			}
-			t, err := tokens.Lookup(id)
-			return t.Name, err == nil
-		},
+		Page:      d.cfg.History.Page,
+		ActorName: actorName,
 	})
 	headless := harnesshttp.New(d.host, streams, harness.NewSigner(identity.Key, identity.Epoch), harnesshttp.Options{
 		Version: o.Version, Heartbeat: d.cfg.Streams.Heartbeat, MaxLag: uint64(d.cfg.Streams.MaxLag),
 	})
 	narya := naryahttp.New(d.host, streams, naryahttp.Options{
 		Version: o.Version, Started: d.started, Agents: d.agents.names(), Heartbeat: d.cfg.Streams.Heartbeat,
-		MaxLag: uint64(d.cfg.Streams.MaxLag),
+		MaxLag: uint64(d.cfg.Streams.MaxLag), ActorName: actorName,
 	})
 	onTCP, onSocket := http.NewServeMux(), http.NewServeMux()
 	for _, mux := range []*http.ServeMux{onTCP, onSocket} {

@@ -155,7 +155,7 @@ func (p DecidePermission) rule(d *draft, i session.Interrupt, input narad.Raw) (
 		rule.RunID = d.lane(run)
 	}
 	if len(d.desk.Rules) >= maxRules && !slices.ContainsFunc(d.desk.Rules, rule.Same) {
-		return nil, Answer{Status: Conflict, RequestID: i.InterruptID, Detail: "the session remembers as many decisions as it may"}, false
+		return nil, Answer{Status: Conflict, RequestID: i.InterruptID, Detail: "the session remembers as many decisions as it may", Err: RefusedRemember}, false
 	}
 	return rule, Answer{}, true
 }

@@ -42,6 +42,9 @@ func (s Stop) propose(d *draft) Answer {
 	if q, waiting := d.desk.Queued(id); waiting {
 		return d.withdraw(q)
 	}
+	if run, open := d.run(id); open {
+		return Answer{Status: Conflict, RunID: id, Detail: "the run is a part of run " + run.RootRunID + ", which can be stopped"}
+	}
 	return d.stopEnded(id)
 }
 

@@ -29,13 +29,7 @@ func ballotOf(i session.Interrupt) (ballot, bool) {
 }
 
 // quorumOf reads how many deciders an approval needs.
-func quorumOf(input narad.Raw) int {
-	n, err := strconv.Atoi(string(input.Field("quorum")))
-	if err != nil || n < 1 {
-		return 1
-	}
-	return n
-}
+func quorumOf(input narad.Raw) int { return facts.Quorum(input.Field("quorum")) }
 
 func (b ballot) member(id string) (member, bool) {
 	i := slices.IndexFunc(b.members, func(m member) bool { return m.RequestID == id })

@@ -82,3 +82,6 @@ func (h *Host) shownAlike(ctx context.Context, id string) (bool, error) {
 	}
 	return err == nil, err
 }
+
+// Member reads what [Host.Alias] gives of a member of a pack.
+func Member(id string) (interruptID, requestID string) { return index.Member(id) }

@@ -216,6 +216,8 @@ type Asked struct {
 	SessionID    string
 	WorkspaceID  string
 	SessionTitle string
+	// Narya is the version of Narya's mapping that applies to the session.
+	Narya int
 	// Sequence is the session sequence of the request.
 	Sequence uint64
 	index.Interrupt
@@ -288,9 +290,10 @@ func (h *Host) asked(ctx context.Context, p access.Principal, row journal.Interr
 	if access.Authorize(p, access.ResolveInterrupt, of.Workspace) != nil {
 		return nil, nil
 	}
+	session := index.Read[index.Session](of.Value)
 	return &Asked{
 		InterruptID: row.ID, SessionID: row.Session, WorkspaceID: of.Workspace,
-		SessionTitle: index.Read[index.Session](of.Value).Title, Sequence: row.Sequence,
+		SessionTitle: session.Title, Narya: session.Narya, Sequence: row.Sequence,
 		Interrupt: index.Read[index.Interrupt](row.Value),
 	}, nil
 }

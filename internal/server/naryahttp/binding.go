@@ -23,6 +23,9 @@ type Options struct {
 	Version string
 	Started time.Time
 	Agents  []string
+	// ActorName tells the name behind an actor's id, for the audit of an administrator (R6).
+	// Nil knows none.
+	ActorName func(id string) (name string, known bool)
 	// Heartbeat is the longest silence on a stream; 15 s.
 	Heartbeat time.Duration
 	// MaxLag is how many events a live stream may be behind before it is dropped; 65,536.
@@ -58,6 +61,9 @@ func New(h *host.Host, streams *server.Streams, o Options) *Binding {
 	if o.PageFacts == 0 {
 		o.PageFacts = 100_000
 	}
+	if o.ActorName == nil {
+		o.ActorName = func(string) (string, bool) { return "", false }
+	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -77,7 +83,7 @@ type routes map[string]handler
 func (b *Binding) routes() routes {
 	all := routes{}
 	for _, of := range []routes{
-		b.hostRoutes(), b.sessionRoutes(), b.transcriptRoutes(), b.eventRoutes(),
+		b.hostRoutes(), b.sessionRoutes(), b.messageRoutes(), b.permissionRoutes(), b.transcriptRoutes(), b.eventRoutes(),
 		b.workflowRoutes(), b.extensionRoutes(),
 	} {
 		maps.Copy(all, of)

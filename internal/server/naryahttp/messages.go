@@ -1,0 +1,221 @@
+package naryahttp
+
+import (
+	"errors"
+	"net/http"
+	"strconv"
+
+	"github.com/mahati-host/mahati/internal/access"
+	"github.com/mahati-host/mahati/internal/decide"
+	"github.com/mahati-host/mahati/internal/host"
+	"github.com/mahati-host/mahati/internal/server"
+	"github.com/mahati-host/mahati/narya"
+)
+
+func (b *Binding) messageRoutes() routes {
+	return routes{
+		"POST /v1/sessions/{sessionId}/messages":           b.submit,
+		"POST /v1/sessions/{sessionId}/interrupt":          b.interrupt,
+		"DELETE /v1/sessions/{sessionId}/inputs/{entryId}": b.withdraw,
+		"POST /v1/sessions/{sessionId}/inputs/release":     b.release,
+	}
+}
+
+// message is what is said to a session.
+type message struct {
+	Content       string   `json:"content"`
+	Kind          string   `json:"kind"`
+	MessageID     string   `json:"messageId"`
+	AttachmentIDs []string `json:"attachmentIds"`
+}
+
+// maxAttachments bounds those of one message.
+const maxAttachments = 32
+
+// command checks a message and makes a command of it (R16).
+func (m message) command() (c decide.Message, err error) {
+	c = decide.Message{MessageID: m.MessageID, Content: m.Content, AttachmentIDs: m.AttachmentIDs, WhenBusy: decide.WhenBusyQueue}
+	var wrong checked
+	switch {
+	case m.Content == "":
+		wrong.add("content", "must not be empty")
+	case !c.Fits():
+		wrong.add("content", "is longer than a message may be")
+	}
+	switch narya.InputKind(m.Kind) {
+	case "", narya.InputFollowUp:
+	case narya.InputSteer:
+		c.WhenBusy = decide.WhenBusySteer
+	default:
+		wrong.add("kind", "must be follow-up or steer")
+	}
+	if m.MessageID != "" {
+		wrong.note(server.CheckID("messageId", m.MessageID))
+	}
+	if len(m.AttachmentIDs) > maxAttachments {
+		wrong.add("attachmentIds", "may have at most "+strconv.Itoa(maxAttachments))
+	}
+	for _, id := range m.AttachmentIDs {
+		wrong.note(server.CheckID("attachmentIds", id))
+	}
+	return c, wrong.err()
+}
+
+// submitted is where a message stands that was taken.
+type submitted struct {
+	TurnID  string `json:"turnId"`
+	EntryID string `json:"entryId"`
+	Queued  bool   `json:"queued"`
+}
+
+// submit says something to a session. What comes of it is on the stream.
+func (b *Binding) submit(w http.ResponseWriter, r *request) error {
+	var body message
+	if err := r.decode(&body); err != nil {
+		return err
+	}
+	command, err := body.command()
+	if err != nil {
+		return err
+	}
+	session, err := b.session(r.Context(), r.PathValue("sessionId"))
+	if err != nil {
+		return err
+	}
+	a, err := b.do(r, host.Request{Action: access.SendMessage, Session: session, Command: command}, "")
+	if err == nil {
+		err = messageRefused(a)
+	}
+	if err != nil {
+		return err
+	}
+	return write(w, http.StatusAccepted, submitted{
+		narya.UUID(narya.KindRun, a.RunID), narya.MessageEntryID(session, a.MessageID), a.Queued,
+	})
+}
+
+// messageRefused is what the answer to a message means.
+func messageRefused(a host.Answer) error {
+	switch a.Err {
+	case decide.RefusedArchived:
+		return refuse(narya.CodeArchived, "")
+	case decide.RefusedFull:
+		return refuse(narya.CodeQueueFull, "")
+	}
+	if a.Status == decide.Rejected { // the one thing that was not looked at before
+		return invalid("attachmentIds", a.Detail)
+	}
+	return answer(a)
+}
+
+// turn names a turn, "" for none.
+type turn struct {
+	TurnID string `json:"turnId,omitzero"`
+}
+
+// turnOf is the turn of a run, "" for none.
+func turnOf(run string) turn {
+	if run == "" {
+		return turn{}
+	}
+	return turn{narya.UUID(narya.KindRun, run)}
+}
+
+// interrupt asks for the end of a turn: of the one that is named, which never is the next
+// one (R14), or of the one under way.
+func (b *Binding) interrupt(w http.ResponseWriter, r *request) error {
+	var body turn
+	if r.ContentLength != 0 { // a body is optional
+		if err := r.decode(&body); err != nil {
+			return err
+		}
+	}
+	session, err := b.session(r.Context(), r.PathValue("sessionId"))
+	if err != nil {
+		return err
+	}
+	run := ""
+	if body.TurnID != "" {
+		if run, err = b.runOf(r, session, body.TurnID); err != nil {
+			return err
+		}
+	}
+	a, err := b.do(r, host.Request{Action: access.StopRun, Session: session, Command: decide.Stop{RootRunID: run}}, "")
+	if err != nil {
+		return err
+	}
+	if a.Status == decide.NotFound && run != "" {
+		return refuse(narya.CodeTurnNotFound, "")
+	}
+	if err := answer(a); err != nil {
+		return err
+	}
+	return write(w, http.StatusAccepted, turnOf(a.RunID))
+}
+
+// runOf returns the run of a turn of the session. One that waits may have no place in the
+// store yet: it is asked for under its own id.
+func (b *Binding) runOf(r *request, session, turnID string) (string, error) {
+	uuid, ok := narya.ParseUUID(turnID)
+	if !ok {
+		return "", invalid("turnId", "must be a UUID")
+	}
+	of, run, err := b.host.Alias(r.Context(), narya.KindRun, uuid)
+	switch {
+	case errors.Is(err, host.ErrNotFound):
+		return uuid, nil
+	case err == nil && of != session:
+		return "", refuse(narya.CodeTurnNotFound, "")
+	}
+	return run, err
+}
+
+// withdraw takes a message back that waits.
+func (b *Binding) withdraw(w http.ResponseWriter, r *request) error {
+	view, err := b.view(r, access.ChangeQueue)
+	if err != nil {
+		return err
+	}
+	waiting, err := view.Waiting(r.Context())
+	if err != nil {
+		return err
+	}
+	session, err := b.session(r.Context(), r.PathValue("sessionId"))
+	if err != nil {
+		return err
+	}
+	entry, _ := narya.ParseUUID(r.PathValue("entryId"))
+	for _, q := range waiting {
+		if narya.MessageEntryID(session, q.MessageID) != entry {
+			continue
+		}
+		a, err := b.do(r, host.Request{Action: access.ChangeQueue, Session: session, Command: decide.Withdraw{RunID: q.RunID}}, "")
+		if err != nil {
+			return err
+		}
+		if a.Status != decide.Accepted {
+			break // its turn has begun meanwhile, or somebody was faster
+		}
+		return write(w, http.StatusOK, struct {
+			EntryID string `json:"entryId"`
+			TurnID  string `json:"turnId"`
+		}{entry, turnOf(q.RunID).TurnID})
+	}
+	return refuse(narya.CodeNotWaiting, "")
+}
+
+// release lets what a stop has parked go on.
+func (b *Binding) release(w http.ResponseWriter, r *request) error {
+	session, err := b.session(r.Context(), r.PathValue("sessionId"))
+	if err != nil {
+		return err
+	}
+	a, err := b.do(r, host.Request{Action: access.ChangeQueue, Session: session, Command: decide.Release{}}, "")
+	if err == nil {
+		err = answer(a)
+	}
+	if err != nil {
+		return err
+	}
+	return write(w, http.StatusAccepted, turnOf(a.RunID))
+}

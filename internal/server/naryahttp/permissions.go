@@ -1,0 +1,294 @@
+package naryahttp
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/go-json-experiment/json"
+	"github.com/mahati-host/mahati/facts"
+	"github.com/mahati-host/mahati/internal/access"
+	"github.com/mahati-host/mahati/internal/decide"
+	"github.com/mahati-host/mahati/internal/host"
+	"github.com/mahati-host/mahati/internal/server"
+	"github.com/mahati-host/mahati/narad"
+	"github.com/mahati-host/mahati/narya"
+)
+
+func (b *Binding) permissionRoutes() routes {
+	return routes{
+		"GET /v1/permissions":                          b.permissions,
+		"POST /v1/permissions/{permissionId}/decision": b.decide,
+		"GET /v1/permissions/decisions":                b.decisions,
+		"GET /v1/questions":                            b.questions,
+		"POST /v1/questions/{questionId}/answer":       b.answerQuestion,
+	}
+}
+
+// pending is a permission that waits.
+type pending struct {
+	PermissionID string `json:"permissionId"`
+	SessionID    string `json:"sessionId"`
+	LaneID       string `json:"laneId,omitzero"`
+	Action       string `json:"action"`
+	Resource     string `json:"resource"`
+	Detail       string `json:"detail,omitzero"`
+	AskedAt      string `json:"askedAt"`
+	ExpiresAt    string `json:"expiresAt,omitzero"`
+}
+
+// permissions lists what waits for a decision, in the order in which it was asked.
+func (b *Binding) permissions(w http.ResponseWriter, r *request) error {
+	return writeAsked(b, w, r, "permissions", func(e narya.Event, f *narad.InterruptRequested) (pending, bool) {
+		asked, ok := e.Payload.(*narya.PermissionAsked)
+		if !ok {
+			return pending{}, false
+		}
+		return pending{
+			asked.PermissionID, e.SessionID, e.LaneID, asked.Action, asked.Resource, asked.Detail, f.Timestamp, f.ExpiresAt,
+		}, true
+	})
+}
+
+// writeAsked lists what is open, as the events tell of it that asked for it.
+func writeAsked[T any](
+	b *Binding, w http.ResponseWriter, r *request, name string, item func(narya.Event, *narad.InterruptRequested) (T, bool),
+) error {
+	at, session, err := b.pageOf(r, name)
+	if err != nil {
+		return err
+	}
+	inbox, _, next, err := b.host.Inbox(r.Context(), r.principal(), session, at.Cursor, at.Limit)
+	if err != nil {
+		return listError(err)
+	}
+	var items []T
+	for _, asked := range inbox {
+		f, decided, err := b.host.Request(r.Context(), asked)
+		if err != nil {
+			return err
+		}
+		if f == nil {
+			continue
+		}
+		over := map[string]bool{}
+		for id := range decided {
+			over[narya.MemberPermissionID(f.InterruptID, id)] = true
+		}
+		for _, e := range narya.MappingOf(f, asked.Narya).Project(f) {
+			if p, ok := e.Payload.(*narya.PermissionAsked); ok && over[p.PermissionID] {
+				continue
+			}
+			if one, ok := item(e, f); ok {
+				items = append(items, one)
+			}
+		}
+	}
+	return writeList(w, at, items, next)
+}
+
+// pageOf reads the place in a list that may be narrowed to a session, and the session.
+func (b *Binding) pageOf(r *request, scope ...string) (at page, session string, err error) {
+	uuid, err := r.uuid("sessionId")
+	if err != nil {
+		return page{}, "", err
+	}
+	if at, err = b.page(r, append(scope, uuid)...); err != nil || uuid == "" {
+		return at, "", err
+	}
+	session, err = b.session(r.Context(), uuid)
+	return at, session, err
+}
+
+// listError is what a list refuses: a cursor that it gave is good for one place alone.
+func listError(err error) error {
+	if errors.Is(err, host.ErrInvalid) {
+		return malformed("cursor was not given by this list with these filters")
+	}
+	return err
+}
+
+// maxReason bounds what a decider says, in bytes.
+const maxReason = 1024
+
+func (b *Binding) decide(w http.ResponseWriter, r *request) error {
+	var body struct {
+		Decision string `json:"decision"`
+		Remember string `json:"remember"`
+		Reason   string `json:"reason"`
+	}
+	if err := r.decode(&body); err != nil {
+		return err
+	}
+	var wrong checked
+	if body.Decision != decide.Allow && body.Decision != decide.Deny {
+		wrong.add("decision", "must be allow or deny")
+	}
+	if body.Remember != "" && body.Remember != facts.ForSession && body.Remember != facts.ForLane {
+		wrong.add("remember", "must be session or lane")
+	}
+	wrong.note(server.CheckText("reason", body.Reason, maxReason, true))
+	if err := wrong.err(); err != nil {
+		return err
+	}
+	uuid, _ := narya.ParseUUID(r.PathValue("permissionId"))
+	command, session, err := b.permission(r.Context(), uuid)
+	if err != nil {
+		return err
+	}
+	command.Decision, command.Remember, command.Reason = body.Decision, body.Remember, body.Reason
+	a, err := b.do(r, host.Request{Action: access.ResolveInterrupt, Session: session, Command: command}, "")
+	if err == nil {
+		err = decisionRefused(a)
+	}
+	if err != nil {
+		return err
+	}
+	return write(w, http.StatusOK, struct {
+		PermissionID string `json:"permissionId"`
+		Decision     string `json:"decision,omitzero"`
+		Detail       string `json:"detail,omitzero"`
+	}{uuid, wordOf(a.Decision), a.Detail})
+}
+
+// permission finds what a permission is in the session.
+func (b *Binding) permission(ctx context.Context, uuid string) (c decide.DecidePermission, session string, err error) {
+	session, c.InterruptID, err = b.host.Alias(ctx, narya.KindInterrupt, uuid)
+	if errors.Is(err, host.ErrNotFound) {
+		if session, c.InterruptID, err = b.host.Alias(ctx, narya.KindMember, uuid); err == nil {
+			c.InterruptID, c.RequestID = host.Member(c.InterruptID)
+		}
+	}
+	if errors.Is(err, host.ErrNotFound) {
+		err = refuse(narya.CodePermissionNotFound, "")
+	}
+	return c, session, err
+}
+
+// wordOf is a decision in the words of the contract; "" is none.
+func wordOf(decision string) string {
+	switch decision {
+	case "":
+		return ""
+	case "approve", "approve_always":
+		return string(narya.Allow)
+	case narad.DecisionExpired:
+		return string(narya.Expired)
+	}
+	return string(narya.Deny)
+}
+
+// decisionRefused is what the answer to a decision means.
+func decisionRefused(a host.Answer) error {
+	switch {
+	case a.Status == decide.NotFound:
+		return refuse(narya.CodePermissionNotFound, "")
+	case a.Status == decide.Rejected && a.Err == decide.RefusedRemember:
+		return invalid("remember", a.Detail)
+	case a.Status == decide.Conflict && a.Err == "" && wordOf(a.Decision) != "":
+		return refuse(narya.CodeAlreadyDecided, "the permission was decided before: "+wordOf(a.Decision))
+	case a.Status == decide.Conflict && a.Err == "":
+		return refuse(narya.CodeAlreadyDecided, a.Detail)
+	}
+	return answer(a)
+}
+
+// do performs a command. It is idempotent by the key of its request, or, where that has
+// none, by the id given, "" for not at all (R21).
+func (b *Binding) do(r *request, command host.Request, otherwise string) (host.Answer, error) {
+	id, err := r.commandID()
+	if err != nil {
+		return host.Answer{}, err
+	}
+	command.CommandID = id
+	if id == "" {
+		command.CommandID = otherwise
+	}
+	server.Annotate(r.Context(), "session", command.Session)
+	return b.host.Do(r.Context(), r.principal(), command)
+}
+
+// audited is a decision as the audit shows it.
+type audited struct {
+	PermissionID string         `json:"permissionId"`
+	SessionID    string         `json:"sessionId"`
+	LaneID       string         `json:"laneId,omitzero"`
+	ToolCallID   string         `json:"toolCallId,omitzero"`
+	Action       string         `json:"action"`
+	Resource     string         `json:"resource"`
+	Decision     narya.Decision `json:"decision"`
+	DecidedBy    narya.Decider  `json:"decidedBy"`
+	Decider      *decider       `json:"decider,omitzero"`
+	Rule         string         `json:"rule,omitzero"`
+	Reason       string         `json:"reason,omitzero"`
+	AskedAt      string         `json:"askedAt"`
+	DecidedAt    string         `json:"decidedAt"`
+}
+
+// decider is who decided: an id, and the name that stands behind it (R6).
+type decider struct {
+	ID   string `json:"id"`
+	Name string `json:"name,omitzero"`
+}
+
+// decisions lists who decided what, and why, the newest first.
+func (b *Binding) decisions(w http.ResponseWriter, r *request) error {
+	word, err := r.word("decision", string(narya.Allow), string(narya.Deny), string(narya.Expired))
+	if err != nil {
+		return err
+	}
+	at, session, err := b.pageOf(r, "decisions", word)
+	if err != nil {
+		return err
+	}
+	list, next, err := b.host.Decisions(r.Context(), r.principal(), host.DecisionFilter{
+		Session: session, Decision: word, Cursor: at.Cursor, Limit: at.Limit,
+	})
+	if err != nil {
+		return listError(err)
+	}
+	var items []audited
+	for _, s := range list {
+		if item, ok := b.audited(s); ok {
+			items = append(items, item)
+		}
+	}
+	return writeList(w, at, items, next)
+}
+
+// audited tells of a decision what its two facts do.
+func (b *Binding) audited(s host.Settled) (item audited, ok bool) {
+	for _, e := range narya.MappingOf(s.Request, s.Mapping).Project(s.Request) {
+		if p, is := e.Payload.(*narya.PermissionAsked); is && p.PermissionID == s.PermissionID {
+			item = audited{
+				PermissionID: p.PermissionID, SessionID: e.SessionID, LaneID: e.LaneID, ToolCallID: p.ToolCallID,
+				Action: p.Action, Resource: p.Resource, AskedAt: e.Timestamp,
+			}
+		}
+	}
+	for _, e := range narya.MappingOf(s.Decided, s.Mapping).Project(s.Decided) {
+		if p, is := e.Payload.(*narya.PermissionDecided); is && p.PermissionID == s.PermissionID {
+			item.Decision, item.DecidedBy, item.DecidedAt = p.Decision, p.DecidedBy, e.Timestamp
+		}
+	}
+	who, reason := deciderOf(s.Decided)
+	item.Rule, item.Reason = who.Rule, reason
+	if item.DecidedBy == narya.ByUser {
+		item.Decider = &decider{ID: who.ID}
+		item.Decider.Name, _ = b.opt.ActorName(who.ID)
+	}
+	return item, item.PermissionID != "" && item.DecidedAt != ""
+}
+
+// deciderOf is who decided by a fact, and why.
+func deciderOf(fact narad.Authority) (who facts.Actor, reason string) {
+	switch f := fact.(type) {
+	case *narad.InterruptResolved:
+		_ = json.Unmarshal(f.Actor, &who) // ours, or nobody
+		return who, f.Reason
+	case *narad.Custom:
+		d, _ := facts.Read[facts.Decided](f, facts.Decision)
+		return d.Actor, d.Reason
+	}
+	return who, ""
+}
