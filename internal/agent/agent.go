@@ -52,9 +52,11 @@ type Kind interface {
 
 // Offers is implemented by kinds that know on which models their agents can run.
 type Offers interface {
-	// Models lists them, the one first that a session gets which names none. known is false
-	// where that cannot be told yet. It may be called from any goroutine.
+	// Models lists them; known is false where that cannot be told yet. DefaultModel is the
+	// one that a session gets which names none; false where it is given none, and so runs on
+	// whatever its agent has. Both may be called from any goroutine.
 	Models() (list []Model, known bool)
+	DefaultModel() (Model, bool)
 }
 
 // Model is one on which an agent can run.

@@ -17,11 +17,21 @@ import (
 	"github.com/mahati-host/mahati/internal/journal"
 )
 
-// Models returns the models that an agent offers, the default first; none where it offers
+// Models returns the models that an agent offers; none where it offers
 // no choice, or has not told of one yet.
 func (h *Host) Models(agentName string) []agent.Model {
 	list, _ := h.modelsOf(agentName)
 	return list
+}
+
+// DefaultModel returns the model that a session of an agent gets which names none, if it
+// gets one.
+func (h *Host) DefaultModel(agentName string) (agent.Model, bool) {
+	kind, _ := h.agents.Kind(agentName)
+	if offers, ok := kind.(agent.Offers); ok {
+		return offers.DefaultModel()
+	}
+	return agent.Model{}, false
 }
 
 func (h *Host) modelsOf(agentName string) (list []agent.Model, known bool) {
@@ -105,8 +115,8 @@ func (h *Host) prepareCreate(ctx context.Context, id string, c decide.Create) (d
 		return c, answer, nil
 	}
 	if p.Model == "" && p.Provider == "" && p.Variant == "" {
-		if offered := h.Models(p.Agent); len(offered) > 0 {
-			p.Provider, p.Model = offered[0].Provider, offered[0].ID
+		if m, ok := h.DefaultModel(p.Agent); ok {
+			p.Provider, p.Model = m.Provider, m.ID
 		}
 		return c, decide.Answer{}, nil
 	}

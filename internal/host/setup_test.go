@@ -36,6 +36,13 @@ func (l *learner) Run(ctx context.Context, h agent.Handle) agent.Ending {
 	return speaks(ctx, h)
 }
 
+func (l *learner) DefaultModel() (agent.Model, bool) {
+	if list, _ := l.Models(); len(list) > 0 {
+		return list[0], true
+	}
+	return agent.Model{}, false
+}
+
 func (l *learner) Models() ([]agent.Model, bool) {
 	if l.models == nil {
 		return nil, false

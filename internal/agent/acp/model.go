@@ -99,6 +99,15 @@ func (k *kind) Models() (list []agent.Model, known bool) {
 	return slices.Clone(k.opt.catalogue.known), k.opt.catalogue.told
 }
 
+// DefaultModel is the first that is configured. What an agent told may be gone tomorrow, so
+// nobody gets that who did not choose it.
+func (k *kind) DefaultModel() (agent.Model, bool) {
+	if len(k.opt.Models) == 0 {
+		return agent.Model{}, false
+	}
+	return k.opt.Models[0], true
+}
+
 // learn notes what an agent offers, the model first that it has now.
 func (c *catalogue) learn(s *settings) {
 	models, variants, current := s.models()

@@ -71,10 +71,16 @@ func TestOfferedModels(t *testing.T) {
 	if diff := cmp.Diff(want, list); diff != "" || !known {
 		t.Error(known, diff)
 	}
+	if m, ok := offers.DefaultModel(); ok {
+		t.Errorf("what an agent told is given to who chose nothing: %v", m)
+	}
 	fixed := []agent.Model{{Provider: "p", ID: "m"}}
 	s = setWith(t, agenttest.Options{}, acp.Options{Command: acptest.Command("models=one"), Models: fixed})
 	if list, known := s.kind.(agent.Offers).Models(); !known || !slices.EqualFunc(list, fixed, func(a, b agent.Model) bool { return a.ID == b.ID }) {
 		t.Errorf("configured: %v %v", list, known)
+	}
+	if m, ok := s.kind.(agent.Offers).DefaultModel(); !ok || m.ID != "m" {
+		t.Errorf("the default is %v %v", m, ok)
 	}
 }
 

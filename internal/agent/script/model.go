@@ -8,9 +8,17 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Models returns what the file offers, the first as the default. A script runs on none: it
+// Models returns what the file offers. A script runs on none: it
 // can say which one was chosen.
 func (k *kind) Models() (list []agent.Model, known bool) { return slices.Clone(k.script.models), true }
+
+// DefaultModel is the first that the file offers.
+func (k *kind) DefaultModel() (agent.Model, bool) {
+	if len(k.script.models) == 0 {
+		return agent.Model{}, false
+	}
+	return k.script.models[0], true
+}
 
 // maxModels bounds those of a file, and the variants of one.
 const maxModels = 64

@@ -50,8 +50,9 @@ func (b *Binding) listModels(w http.ResponseWriter, r *request) error {
 		if of != "" && of != name {
 			continue
 		}
-		for i, m := range b.host.Models(name) {
-			all = append(all, modelChoice{name, m.Provider, m.ID, m.Variants, i == 0})
+		first, _ := b.host.DefaultModel(name)
+		for _, m := range b.host.Models(name) {
+			all = append(all, modelChoice{name, m.Provider, m.ID, m.Variants, m.Provider == first.Provider && m.ID == first.ID})
 		}
 	}
 	if of != "" && !slices.Contains(b.opt.Agents, of) {
