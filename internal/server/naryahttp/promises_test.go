@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -167,8 +168,9 @@ func TestPromiseFiguresAreKnownOnes(t *testing.T) {
 		}
 		return e
 	})
-	jump := time.Duration(0)
-	o := bedOptions{agent: spends, host: host.Options{Now: func() time.Time { jump -= time.Hour; return time.Now().Add(jump) }}}
+	var jumps atomic.Int64
+	back := func() time.Time { return time.Now().Add(-time.Hour * time.Duration(jumps.Add(1))) }
+	o := bedOptions{agent: spends, host: host.Options{Now: back}}
 	events := promise(t, o, func(b *bed) {
 		b.create("one", "spend")
 		pass(2 * time.Second)
