@@ -26,7 +26,7 @@ type demoContractsCommand struct {
 
 func (demoContractsCommand) Help() string {
 	return `Starts a host, begins one run by the headless run contract, follows it live on all three contracts at once, side by
-side, decides its approval by one of them, and tells the others the opposite, which they refuse. Then it checks that
+side, decides its approval by Narya, and tells the others the opposite, which they refuse. Then it checks that
 the contracts told the same: the same order, the same decision, the same ending, and the same again when asked again.
 The exit code is 1 when a check fails.
 
@@ -262,18 +262,25 @@ func (d *contractsDemo) eachEvent(ctx context.Context, take func(event) error) e
 	return r.read(ctx)
 }
 
-// decide decides by one contract, and tells the others the opposite, which each must refuse.
+// decide decides by Narya, and tells the others the opposite, which each must refuse.
 func (d *contractsDemo) decide(ctx context.Context, id string) (err error) {
 	if d.decided, err = d.choose(ctx); err != nil {
 		return err
 	}
 	opposite := map[string]string{wordApprove: wordDeny, wordDeny: wordApprove}[d.decided]
-	if refused, err := d.decideByNarad(ctx, id, d.decided); refused || err != nil {
-		return fmt.Errorf("%s refuses the decision: %w", contracts[0], err)
+	word := map[string]string{wordApprove: "allow", wordDeny: "deny"}[d.decided]
+	if _, err := d.narya.post(ctx, "decide", "/permissions/"+url.PathEscape(id)+"/decision", map[string]string{"decision": word}); err != nil {
+		return err
 	}
-	d.say("%s decides: %s. Then the others are told: %s.", contracts[0], d.decided, opposite)
-	if refused, err := d.decideByLog(ctx, id, opposite); !refused || err != nil {
-		return fmt.Errorf("%s takes %s after %s: %w", contracts[1], opposite, d.decided, err)
+	d.say("%s decides: %s. Then the others are told: %s.", contracts[2], d.decided, opposite)
+	for i, tell := range []func(context.Context, string, string) (bool, error){d.decideByNarad, d.decideByLog} {
+		refused, err := tell(ctx, id, opposite)
+		if err != nil {
+			return fmt.Errorf("%s, told to %s: %w", contracts[i], opposite, err)
+		}
+		if !refused {
+			return fmt.Errorf("%s takes %s after %s", contracts[i], opposite, d.decided)
+		}
 	}
 	d.say("They refuse: it is decided.")
 	return nil
@@ -294,11 +301,6 @@ func (d *contractsDemo) decideByLog(ctx context.Context, id, word string) (refus
 	_, err = d.log.input(ctx, harness.Input{
 		RunID: d.run.RunID, Type: harness.ApprovalResolve, Approval: &harness.Resolution{ApprovalID: id, Decision: word},
 	})
-	return conflict(err)
-}
-
-// conflict reports whether an error is that something else was decided before.
-func conflict(err error) (refused bool, other error) {
 	var no *refusal
 	if errors.As(err, &no) && no.status == http.StatusConflict {
 		return true, nil
