@@ -40,6 +40,8 @@ type Created struct {
 	RequiredProfiles []string `json:"requiredProfiles"`
 	Mappings         Mappings `json:"mappings"`
 	ParentSessionID  string   `json:"parentSessionId,omitzero"`
+	// IntercomName is how other sessions call it, for ever (R44).
+	IntercomName string `json:"intercomName,omitzero"`
 	// Branch says where the session left its parent.
 	Branch *Branched `json:"branch,omitzero"`
 	// Provider and Model are those on which the first run works, Variant and Style its
@@ -81,6 +83,9 @@ type Queued struct {
 	Content   string `json:"content"`
 	// AttachmentIDs are the message's.
 	AttachmentIDs []string `json:"attachmentIds,omitempty"`
+	// Intercom is the session that said it, nil for a person. Such a message is an entry of
+	// the transcript already, from its Intercom fact on.
+	Intercom *Speaker `json:"intercom,omitzero"`
 }
 
 // The kinds of queued input.

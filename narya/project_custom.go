@@ -25,6 +25,9 @@ func (p *projection) custom(f *narad.Custom) {
 		each(f, p.model)
 	case facts.InputQueued:
 		each(f, func(q facts.Queued) {
+			if q.Intercom != nil { // its entry was told as it came
+				return
+			}
 			p.entry(MessageEntryID(p.event.SessionID, q.MessageID), EntryUserMessage, q.RunID)
 		})
 	case facts.InputWithdrawn:

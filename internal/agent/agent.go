@@ -120,6 +120,8 @@ type Message struct {
 	Content   string
 	// Attachments are what came with it, in its order.
 	Attachments []Attachment
+	// From is the session that said it, nil for a person.
+	From *facts.Speaker
 }
 
 // Attachment is a file that a person gave.
@@ -285,6 +287,15 @@ type Handle interface {
 	// of it has changed: an empty one, or one that was written again. Progress with a plan
 	// records it of itself. AgentID finds the record again after a restart; it may be empty.
 	Tasks(ctx context.Context, agentID string, plan []facts.Planned) error
+	// Tell says something to another session of the workspace, by its name (R44). An ask has
+	// an id, by which its answer is awaited; it ends with the run.
+	Tell(ctx context.Context, t Telling) (askID string, err error)
+	// AwaitAnswer waits for the answer to an ask. Answered is false where nobody will answer
+	// any more.
+	AwaitAnswer(ctx context.Context, askID string) (content string, answered bool, err error)
+	// AnswerAsk answers an ask that another session put to this one. ErrConflict says that
+	// nobody waits for it any more. AgentID finds the answer again after a restart.
+	AnswerAsk(ctx context.Context, askID, content, agentID string) error
 	// Round records that a round of a model begins, where the agent knows of which
 	// (R42). Both names are required and at most 256 bytes long.
 	Round(ctx context.Context, r Round) error
@@ -423,6 +434,17 @@ type Nested struct {
 	Prompt string
 	// Executor runs the client tools of the run; "" is that of the run above (R34).
 	Executor string
+}
+
+// Telling is what a run says to another session.
+type Telling struct {
+	// AgentID finds it again after a restart.
+	AgentID string
+	// To is the name of the other session.
+	To      string
+	Content string
+	// Ask wants an answer.
+	Ask bool
 }
 
 // Round is one request to a model with what follows from it.

@@ -77,6 +77,13 @@ const (
 	RefusedScope Refusal = "scope"
 	// RefusedArchived: an archived session takes no new work.
 	RefusedArchived Refusal = "archived"
+	// RefusedNobody: no session is called so. RefusedSelf: the session is the one that speaks.
+	RefusedNobody Refusal = "nobody"
+	RefusedSelf   Refusal = "self"
+	// RefusedOutbox: too much of the session waits to be delivered, or to be answered.
+	RefusedOutbox Refusal = "outbox"
+	// RefusedAskClosed: the ask was answered, or nobody waits for it any more.
+	RefusedAskClosed Refusal = "ask_closed"
 	// RefusedRemember: what is asked for cannot be remembered.
 	RefusedRemember Refusal = "remember"
 	// RefusedAnswer: an answer does not fit its question.

@@ -103,6 +103,7 @@ func (d *draft) closeRun(run session.Run, how closing, terminal narad.Authority)
 	d.closeText(run)
 	d.failArtifacts(run, how.code)
 	d.endProgress(run)
+	d.endAsks(run.RunID)
 	if f, finished := terminal.(*narad.RunFinished); finished {
 		f.ArtifactIDs = d.desk.Made[run.RunID]
 	}

@@ -52,6 +52,8 @@ func TestContentHashesAreForEver(t *testing.T) {
 		{decide.SubmitMessage{RunID: "r", Text: "more", Sensitivity: "secret"}, "490e4396fa29ddb63f23eb8845ee8e47c8f323c48fd08a6713fb97ff4918b6bc"},
 		{decide.CancelRun{RunID: "r", Reason: "why"}, "1a8cfd958be5c104abecee8e6193a48ce4a4656bc8c34c39d01327b497cb27a6"},
 		{decide.ResolveApproval{RunID: "r", ApprovalID: "i", Decision: "approve", Scope: "edit x"}, "479b317ae1c500d2c1f7b48ea719046ae450aeeb7c90550bcb9869ec593c4d29"},
+		{decide.Tell{To: "two-1a2b3c", Content: "hello", Ask: true}, "c29f1ed5d191cd40a5436f27aba7df9b8eb56ff282a7160c9e628fdcac57011b"},
+		{decide.AnswerAsk{AskID: "a", Content: "yes"}, "90b0da58193f9e9f99e16b6c5ffa78142e14ba9020b2c3535463b092fd717a5d"},
 		{decide.Publish{Extension: "lab/review", Name: "progress", Payload: narad.Raw(`{"left":3}`)}, "6d63c7105c92874ad66481cba42f19767ddb716f6443b838b2e4d54fbb13f11b"},
 		{decide.DecidePermission{InterruptID: "i", RequestID: "r", Decision: "allow", Remember: "session", Reason: "why"}, "d42b4335adf84b819f2afedf09a2e33b0e0f82446d74e615819573c07fd4ba37"},
 		{decide.AnswerQuestion{InterruptID: "i", Answers: []decide.QuestionAnswer{{Options: []int{0, 2}}, {Text: "own"}}}, "1504a968e95848e58a74dbdff5c9e17bc797a4ac57c31da0cf070c80f8746d7e"},
@@ -111,7 +113,7 @@ func TestContentHashTellsCommandsApart(t *testing.T) {
 
 // A field that a command gets later must be part of its hash: no two contents are one.
 func TestContentHashHoldsEveryField(t *testing.T) {
-	hostsOwn := map[string]bool{"RequiredProfiles": true, "Mappings": true, "Branch": true, "Session": true}
+	hostsOwn := map[string]bool{"RequiredProfiles": true, "Mappings": true, "IntercomName": true, "Branch": true, "Session": true}
 	for _, c := range []decide.Command{
 		decide.Create{}, decide.Message{}, decide.Stop{}, decide.Withdraw{}, decide.Redact{}, decide.Resolve{},
 		decide.StartRootRun{}, decide.SubmitMessage{}, decide.CancelRun{}, decide.ResolveApproval{}, decide.Publish{},

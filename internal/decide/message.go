@@ -168,6 +168,7 @@ func (d *draft) start(q facts.Queued, waited, carried bool) {
 		AttachmentIDs: q.AttachmentIDs,
 	}
 	prompt.RootRunID, prompt.RunID = q.RunID, q.RunID
+	facts.SetSpeaker(&prompt.Event, q.Intercom)
 	if waited {
 		facts.SetQueued(&prompt.Event)
 	}

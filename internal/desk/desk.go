@@ -53,6 +53,8 @@ type State struct {
 	Said map[string]int64
 	// Spent is what its runs took.
 	Spent Spent
+	// Intercom is what the session has to do with others.
+	Intercom
 	// Log is the active root run's place in the headless contract.
 	Log Log
 }
@@ -253,6 +255,8 @@ func (s *State) custom(c *narad.Custom) {
 	case facts.AgentRemembered:
 		r, _ := facts.Read[facts.Remembered](c, c.Name)
 		s.Ref = r.Ref
+	case facts.IntercomSent, facts.Intercom, facts.IntercomClosed, facts.IntercomDelivered:
+		s.Intercom.apply(c)
 	case facts.Decision:
 		s.voted(c)
 	case facts.PermissionRemembered:
@@ -297,7 +301,7 @@ func inner[V any](m *map[string]map[string]V, key string) map[string]V {
 
 // version changes when the meaning of an encoded desk does: one of another version is
 // made again from its facts.
-const version = 6
+const version = 7
 
 type encoded struct {
 	Version int

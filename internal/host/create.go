@@ -25,6 +25,9 @@ func (h *Host) checkCreate(ctx context.Context, id string, c *decide.Create) (re
 		return refusal(decide.RefusedReused, "the id was given to another session"), err
 	}
 	c.Payload.Mappings = h.opt.Mappings
+	if c.Payload.IntercomName, err = h.nameFor(ctx, id, c.Payload); err != nil {
+		return decide.Answer{}, err
+	}
 	if c.Payload.Agent == "" {
 		c.Payload.Agent = h.agents.Default()
 	}

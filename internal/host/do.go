@@ -62,6 +62,15 @@ func (h *Host) Do(ctx context.Context, p access.Principal, r Request) (decide.An
 		}
 		t.command = start
 	}
+	if tell, ok := r.Command.(decide.Tell); ok {
+		tell.ToSessionID, err = h.addressee(ctx, tell.To, func(workspace string) bool {
+			return access.Authorize(p, access.SendMessage, workspace) == nil
+		})
+		if err != nil {
+			return decide.Answer{}, err
+		}
+		t.command = tell
+	}
 	return h.hand(ctx, r.Session, t)
 }
 
@@ -98,6 +107,8 @@ func actionOf(c decide.Command) access.Action {
 		return access.UploadAttachment
 	case decide.Redact:
 		return access.RedactMessage
+	case decide.Tell, decide.AnswerAsk:
+		return access.SendMessage
 	case decide.Publish:
 		return access.PublishExtension
 	case decide.Resolve, decide.ResolveApproval, decide.DecidePermission, decide.AnswerQuestion:

@@ -18,6 +18,7 @@ import (
 	"github.com/mahati-host/mahati/internal/desk"
 	"github.com/mahati-host/mahati/internal/executor"
 	"github.com/mahati-host/mahati/internal/feed"
+	"github.com/mahati-host/mahati/internal/index"
 	"github.com/mahati-host/mahati/internal/journal"
 	"github.com/mahati-host/mahati/internal/replay"
 	"github.com/mahati-host/mahati/internal/timer"
@@ -144,6 +145,7 @@ type Host struct {
 	retention retention
 	executors *executor.Executors
 	awaited   awaited
+	answers   answers
 	told      told
 
 	mu     sync.Mutex
@@ -362,6 +364,9 @@ func (h *Host) wakeWaiting(session string) {
 
 // fire performs a due timer.
 func (h *Host) fire(ctx context.Context, row journal.TimerRow) error {
+	if row.ID == index.OutboxTimerID {
+		return h.deliver(ctx, row.Session)
+	}
 	if row.Session == "" && row.ID == retentionTimer {
 		return h.fireRetention(ctx, row)
 	}

@@ -294,7 +294,7 @@ func (o *owner) decide(t *task) decide.Outcome {
 // mayStart reports whether a command can start a top-level run.
 func mayStart(c decide.Command) bool {
 	switch c := c.(type) {
-	case decide.Message, decide.StartRootRun, decide.Release, decide.StartNext, decide.Ended, decide.Recover:
+	case decide.Message, decide.Receive, decide.StartRootRun, decide.Release, decide.StartNext, decide.Ended, decide.Recover:
 		return true
 	case decide.Advance:
 		return c.End != nil || c.Begin != nil && c.Begin.RunID != ""

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/mahati-host/mahati/facts"
 	"github.com/mahati-host/mahati/internal/agent"
 	"github.com/mahati-host/mahati/narad"
 )
@@ -30,6 +31,8 @@ func (o *owner) react(list []narad.Authority) {
 			if f.Kind == narad.TypeAttachmentRemoved {
 				o.host.sweepSoon()
 			}
+		case *narad.Custom:
+			o.host.answers.noteEnd(f)
 		case *narad.InterruptResolved:
 			o.deliver(f)
 		case *narad.ToolCallFinished:
@@ -68,7 +71,9 @@ func (o *owner) promptOf(list []narad.Authority) agent.Message {
 
 // message is a recorded message as its agent gets it.
 func (o *owner) message(m *narad.MessageUserRecorded) agent.Message {
-	return agent.Message{MessageID: m.MessageID, Content: m.Content, Attachments: o.attachments(m.AttachmentIDs)}
+	return agent.Message{
+		MessageID: m.MessageID, Content: m.Content, Attachments: o.attachments(m.AttachmentIDs), From: facts.SpeakerOf(&m.Event),
+	}
 }
 
 // waiter is who waits for a decision.

@@ -32,9 +32,11 @@ type Session struct {
 	// Spent is what its runs took; it is kept for sessions of Narya alone.
 	Spent desk.Spent `json:"spent,omitzero"`
 	// Narya is the version of Narya's mapping: a session of 0 is none of that contract (R1).
-	Narya     int    `json:"narya,omitzero"`
-	CreatedAt string `json:"createdAt"`
-	UpdatedAt string `json:"updatedAt"`
+	Narya int `json:"narya,omitzero"`
+	// IntercomName is how other sessions call it (R44).
+	IntercomName string `json:"intercomName,omitzero"`
+	CreatedAt    string `json:"createdAt"`
+	UpdatedAt    string `json:"updatedAt"`
 
 	Provider        string        `json:"provider,omitzero"`
 	Model           string        `json:"model,omitzero"`
@@ -145,7 +147,7 @@ type changes struct {
 // after is the desk after the fact.
 func (c *changes) after() *desk.State {
 	after := *c.desk
-	after.Queue = slices.Clone(c.desk.Queue)
+	after.Queue, after.Intercom = slices.Clone(c.desk.Queue), c.desk.CloneIntercom()
 	after.Said, after.Votes, after.Ballots, after.Rules, after.Gates, after.Making, after.Made = nil, nil, nil, nil, nil, nil, nil // no row depends on them
 	after.Apply(c.fact)
 	return &after
@@ -159,6 +161,9 @@ func (c *changes) custom(f *narad.Custom) {
 	switch f.Name {
 	case facts.SessionCreated, facts.SessionArchived, facts.SessionRestored:
 		c.catalogue(c.rest())
+		if f.Name == facts.SessionCreated {
+			c.named(f)
+		}
 	case facts.SessionTitled, facts.SessionMoved, facts.SessionModel, facts.SessionVariant, facts.SessionStyle,
 		facts.SessionWarming, facts.Posture, facts.SessionViewed:
 		c.catalogue(c.state())
@@ -176,6 +181,8 @@ func (c *changes) custom(f *narad.Custom) {
 			ID: w.RunID, Session: f.SessionID, Root: w.RunID, First: at, Last: at, State: Withdrawn,
 		})
 		c.queue()
+	case facts.IntercomSent, facts.Intercom, facts.IntercomClosed, facts.IntercomDelivered:
+		c.intercom(f)
 	case facts.TaskList:
 		c.place(Tasks(f.SessionID))
 	}
@@ -233,7 +240,8 @@ func sessionRow(id, state string, d *desk.State) journal.SessionRow {
 	is := Session{
 		Cwd: d.Cwd, Title: d.Title, Agent: created.Agent, ClientKind: created.ClientKind,
 		ClientExecutorID: created.ClientExecutorID, RequiredProfiles: created.RequiredProfiles,
-		Narya: created.Mappings.Narya, CreatedAt: d.CreatedAt, UpdatedAt: d.UpdatedAt,
+		IntercomName: created.IntercomName,
+		Narya:        created.Mappings.Narya, CreatedAt: d.CreatedAt, UpdatedAt: d.UpdatedAt,
 		Provider: d.Provider, Model: d.Model, Variant: d.Variant, Style: d.Style, Posture: d.Posture,
 		Warming: d.Warming, ViewedAt: d.ViewedAt, ParentSessionID: created.ParentSessionID,
 	}

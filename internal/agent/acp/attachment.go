@@ -30,6 +30,14 @@ const maxInline = 8 << 20
 // promptOf returns the blocks of a message.
 func (p *peer) promptOf(m agent.Message) ([]wire.ContentBlock, error) {
 	blocks := []wire.ContentBlock{wire.TextBlock(m.Content)}
+	if m.From != nil {
+		said := "A message"
+		if m.From.AskID != "" {
+			said = "A question"
+		}
+		introduced := said + " from another session on this machine, called " + m.From.Name + ", not from a person:"
+		blocks = []wire.ContentBlock{wire.TextBlock(introduced), blocks[0]}
+	}
 	for _, a := range m.Attachments {
 		b, err := p.attachment(a)
 		if err != nil {

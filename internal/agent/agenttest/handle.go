@@ -292,6 +292,27 @@ func (h *handle) Tasks(ctx context.Context, agentID string, plan []facts.Planned
 	})
 }
 
+// Tell implements agent.Handle. Nobody is there to be told: an ask ends unanswered.
+func (h *handle) Tell(ctx context.Context, t agent.Telling) (askID string, err error) {
+	sent := facts.Sent{MessageID: "told", To: t.To, ToSessionID: "other", From: "self", Content: t.Content, Kind: facts.Said}
+	if t.Ask {
+		sent.Kind, sent.AskID = facts.Ask, "ask:"+t.AgentID
+	}
+	return sent.AskID, h.tell(ctx, func(b *book) narad.Authority {
+		f := facts.Run(b.rootID, b.runID, facts.IntercomSent, sent)
+		facts.SetAgentID(&f.Event, t.AgentID)
+		return f
+	})
+}
+
+// AwaitAnswer implements agent.Handle.
+func (h *handle) AwaitAnswer(context.Context, string) (content string, answered bool, err error) {
+	return "", false, nil
+}
+
+// AnswerAsk implements agent.Handle. Nobody has asked.
+func (h *handle) AnswerAsk(context.Context, string, string, string) error { return agent.ErrConflict }
+
 // Round implements agent.Handle.
 func (h *handle) Round(ctx context.Context, r agent.Round) error {
 	if r.Provider == "" || r.Model == "" {

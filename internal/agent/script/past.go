@@ -22,6 +22,7 @@ type past struct {
 	artifacts map[string]*pastArtifact // by path
 	done      map[string]bool          // by path: states, views and the like that were recorded
 	opened    map[string]string        // by path: views
+	asks      map[string]string        // by path: asks of other sessions
 	told      *tally                   // activities and custom facts, by content
 	messages  []agent.Message          // that steered the run
 	// left counts what no step has come to yet; of text, its bytes.
@@ -82,7 +83,7 @@ func readPast(info agent.Info) *past {
 	p := &past{
 		calls: map[string]*pastCall{}, waits: map[string]*pastWait{}, runs: map[string]*pastRun{},
 		notes: map[string]*note{}, speeches: map[string]*speech{}, artifacts: map[string]*pastArtifact{}, told: newTally(),
-		done: map[string]bool{}, opened: map[string]string{},
+		done: map[string]bool{}, opened: map[string]string{}, asks: map[string]string{},
 	}
 	h := &historian{
 		past: p, root: info.RootRunID, prompt: info.Prompt.MessageID, byCall: map[string]*pastCall{},
@@ -201,7 +202,13 @@ func (h *historian) artifact(r *narad.Artifact) {
 const askUser = "ask_user"
 
 func (h *historian) custom(r *narad.Custom) {
-	if r.Name == facts.TaskList {
+	switch r.Name {
+	case facts.TaskList:
+		h.note(&r.Event)
+		return
+	case facts.IntercomSent:
+		sent, _ := facts.Read[facts.Sent](r, r.Name)
+		h.asks[facts.AgentID(&r.Event)] = sent.AskID
 		h.note(&r.Event)
 		return
 	}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/mahati-host/mahati/facts"
 	"github.com/mahati-host/mahati/internal/agent"
 )
 
@@ -46,7 +47,8 @@ type play struct {
 	chose     agent.Chosen
 	cwd       string
 	before    []agent.Said
-	views     sync.Map // ids by the script's names
+	from      *facts.Speaker // whose message the run began with, nil for a person's
+	views     sync.Map       // ids by the script's names
 	performed atomic.Int64
 }
 
@@ -96,7 +98,7 @@ func (p *player) perform(ctx context.Context, h agent.Handle) error {
 	}
 	pl := &play{
 		opt: p.opt, session: p.session, turn: turn, past: readPast(info), vars: newResults(), mail: newMailbox(),
-		chose: info.Chosen, cwd: info.Cwd, before: info.Before,
+		chose: info.Chosen, cwd: info.Cwd, before: info.Before, from: info.Prompt.From,
 	}
 	pl.mail.add(pl.past.untaken()...)
 	if s.steerable {

@@ -261,6 +261,10 @@ func stepReader(kind string) func(*reader, *yaml.Node, manner) action {
 		return readRaw
 	case "trace":
 		return readTrace
+	case "tell":
+		return readTell
+	case "answer":
+		return readReply
 	case "custom":
 		return readCustom
 	case "steered":

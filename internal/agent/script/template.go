@@ -59,11 +59,11 @@ func (r *reader) uses(n *yaml.Node, what, name string) {
 	switch {
 	case !named && name == "turn":
 		r.script.counts = true
-	case !named && (name == "prompt" || name == "round" || slices.Contains(settings, name)):
+	case !named && (name == "prompt" || name == "from" || name == "round" || slices.Contains(settings, name)):
 	case named && slices.Contains(fields, field):
 		r.used = append(r.used, use{n, step})
 	default:
-		r.fail(n, "%s: unknown variable %q; known are prompt, turn, round, %s, and NAME.%s",
+		r.fail(n, "%s: unknown variable %q; known are prompt, from, turn, round, %s, and NAME.%s",
 			what, name, strings.Join(settings, ", "), strings.Join(fields, ", NAME."))
 	}
 }
@@ -87,6 +87,11 @@ func (sc *scene) variable(name string, at spot) string {
 	switch name {
 	case "prompt":
 		return sc.h.Info().Prompt.Content
+	case "from":
+		if sc.play.from == nil {
+			return ""
+		}
+		return sc.play.from.Name
 	case "turn":
 		return strconv.Itoa(sc.play.turn)
 	case "round":

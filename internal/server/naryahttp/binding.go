@@ -84,7 +84,7 @@ func (b *Binding) routes() routes {
 	all := routes{}
 	for _, of := range []routes{
 		b.hostRoutes(), b.sessionRoutes(), b.messageRoutes(), b.permissionRoutes(), b.transcriptRoutes(), b.eventRoutes(),
-		b.workflowRoutes(), b.extensionRoutes(),
+		b.workflowRoutes(), b.extensionRoutes(), b.intercomRoutes(),
 	} {
 		maps.Copy(all, of)
 	}

@@ -1,0 +1,330 @@
+package host
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/mahati-host/mahati/facts"
+	"github.com/mahati-host/mahati/internal/access"
+	"github.com/mahati-host/mahati/internal/agent"
+	"github.com/mahati-host/mahati/internal/decide"
+	"github.com/mahati-host/mahati/internal/index"
+	"github.com/mahati-host/mahati/internal/journal"
+	"github.com/mahati-host/mahati/narad"
+	"github.com/mahati-host/mahati/narya"
+)
+
+// maxSlug bounds the part of a name that comes of a title.
+const maxSlug = 40
+
+// nameFor returns the name by which other sessions call a new one: its title and 6
+// characters of its id as Narya shows it, more where another session has that name (R44).
+func (h *Host) nameFor(ctx context.Context, id string, c facts.Created) (string, error) {
+	slug := slugOf(c.Title)
+	if slug == "" {
+		slug = slugOf(filepath.Base(c.Cwd))
+	}
+	if slug == "" {
+		slug = "session"
+	}
+	digits := strings.ReplaceAll(narya.UUID(narya.KindSession, id), "-", "")
+	for _, n := range []int{6, 12} {
+		name := slug + "-" + digits[len(digits)-n:]
+		_, err := journal.Get[journal.AliasRow](ctx, h.journal, index.IntercomName(name))
+		if errors.Is(err, journal.ErrNotFound) {
+			return name, nil
+		}
+		if err != nil {
+			return "", fmt.Errorf("look for the name of a session: %w", err)
+		}
+	}
+	return slug + "-" + digits, nil
+}
+
+// slugOf is a text in lower-case letters, digits and hyphens.
+func slugOf(text string) string {
+	var out []byte
+	for i := 0; i < len(text) && len(out) < maxSlug; i++ {
+		switch c := text[i]; {
+		case 'a' <= c && c <= 'z' || '0' <= c && c <= '9':
+			out = append(out, c)
+		case 'A' <= c && c <= 'Z':
+			out = append(out, c-'A'+'a')
+		case len(out) > 0 && out[len(out)-1] != '-':
+			out = append(out, '-')
+		}
+	}
+	return strings.Trim(string(out), "-")
+}
+
+// unique are the conditions of a batch: no session gets the name of another one.
+func unique(list []journal.Change) (conditions []journal.Condition) {
+	for _, c := range list {
+		if put, ok := c.(journal.Put); ok {
+			if row, ok := put.Row.(journal.AliasRow); ok && row.Key() == index.IntercomName(row.Alias) {
+				conditions = append(conditions, journal.IfAbsent{Key: row.Key()})
+			}
+		}
+	}
+	return conditions
+}
+
+// addressee returns the session of a name, "" where there is none that may be spoken to.
+func (h *Host) addressee(ctx context.Context, name string, may func(workspace string) bool) (string, error) {
+	key := index.IntercomName(name)
+	if key.Validate() != nil {
+		return "", nil
+	}
+	row, err := journal.Get[journal.AliasRow](ctx, h.journal, key)
+	var of journal.SessionRow
+	if err == nil {
+		of, err = h.sessionRow(ctx, row.Session)
+	}
+	switch {
+	case errors.Is(err, journal.ErrNotFound), errors.Is(err, journal.ErrDeleted):
+		return "", nil
+	case err != nil:
+		return "", fmt.Errorf("find a session by its name: %w", err)
+	case !may(of.Workspace):
+		return "", nil
+	}
+	return row.Session, nil
+}
+
+// deliver tells others what a session has for them, in its order, until nothing is left.
+// Where it fails the timer comes again. What was taken is taken once: its command's id is
+// that of the fact.
+func (h *Host) deliver(ctx context.Context, session string) error {
+	for {
+		next, err := h.hand(ctx, session, &task{command: decide.NextOutgoing{}, actor: hostActor, reply: make(chan reply, 1)})
+		if err != nil || next.SessionSequence == 0 {
+			return err
+		}
+		fact, err := h.fact(ctx, session, next.SessionSequence)
+		if err != nil {
+			return fmt.Errorf("read what is to be delivered: %w", err)
+		}
+		done, err := h.deliverFact(ctx, session, fact)
+		if err != nil {
+			return err
+		}
+		if _, err = h.hand(ctx, session, &task{command: done, actor: hostActor, reply: make(chan reply, 1)}); err != nil {
+			return err
+		}
+	}
+}
+
+// deliverFact tells another session of one fact, and returns what became of it.
+func (h *Host) deliverFact(ctx context.Context, session string, fact narad.Authority) (decide.Deliver, error) {
+	var to, id string
+	var c decide.Command
+	if s, ok := facts.Read[facts.Sent](fact, facts.IntercomSent); ok {
+		to, id = s.ToSessionID, s.MessageID
+		c = decide.Receive{Told: facts.Told{
+			MessageID: s.MessageID, From: s.From, FromSessionID: session, Content: s.Content, Kind: s.Kind, AskID: s.AskID,
+		}}
+	} else {
+		closed, _ := facts.Read[facts.AskClosed](fact, facts.IntercomClosed)
+		to, id, c = closed.ToSessionID, closed.AskID, decide.ReceiveEnd{AskID: closed.AskID, Reason: closed.Reason}
+	}
+	command := fmt.Sprintf("%s:%d", session, fact.Envelope().SessionSequence)
+	hash := sha256.Sum256([]byte(command))
+	a, err := h.hand(ctx, to, &task{
+		command: c, actor: hostActor, commandID: command, hash: hash[:],
+		keys: []journal.Key{journal.CommandKey(to, "intercom", command)}, reply: make(chan reply, 1),
+	})
+	switch {
+	case errors.Is(err, journal.ErrDeleted), errors.Is(err, journal.ErrNotFound):
+		return decide.Deliver{MessageID: id, Code: "gone"}, nil
+	case err != nil:
+		return decide.Deliver{}, fmt.Errorf("deliver to another session: %w", err)
+	case a.Status == decide.NotFound:
+		return decide.Deliver{MessageID: id, Code: "gone"}, nil
+	case a.Status != decide.Accepted && a.Status != decide.AlreadyApplied:
+		return decide.Deliver{MessageID: id, Code: orElse(string(a.Err), string(a.Status))}, nil
+	}
+	return decide.Deliver{MessageID: id}, nil
+}
+
+func orElse(s, otherwise string) string {
+	if s == "" {
+		return otherwise
+	}
+	return s
+}
+
+// answers are those who wait for the end of an ask.
+type answers struct {
+	mu      sync.Mutex
+	waiting map[string]chan struct{} // by ask; guarded by mu
+}
+
+// wait returns what is closed when an ask has ended durably, from now on.
+func (a *answers) wait(askID string) <-chan struct{} {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.waiting == nil {
+		a.waiting = map[string]chan struct{}{}
+	}
+	if a.waiting[askID] == nil {
+		a.waiting[askID] = make(chan struct{})
+	}
+	return a.waiting[askID]
+}
+
+// noteEnd tells who waits that a fact may have ended an ask: they look.
+func (a *answers) noteEnd(f *narad.Custom) {
+	switch f.Name {
+	case facts.Intercom, facts.IntercomClosed, facts.IntercomDelivered:
+	default:
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for id, waiting := range a.waiting {
+		close(waiting)
+		delete(a.waiting, id)
+	}
+}
+
+func (h *handle) Tell(ctx context.Context, t agent.Telling) (askID string, err error) {
+	workspace, err := h.o.host.workspaceOf(ctx, h.o.id)
+	if err != nil {
+		return "", err
+	}
+	to, err := h.o.host.addressee(ctx, t.To, func(w string) bool { return w == workspace })
+	if err != nil {
+		return "", err
+	}
+	a, err := h.do(ctx, &task{command: decide.Tell{
+		To: t.To, ToSessionID: to, Content: t.Content, Ask: t.Ask, RunID: h.info.RunID, AgentID: shorten(t.AgentID),
+	}})
+	if err == nil && !a.Status.Accepted() {
+		err = invalid(a.Detail)
+	}
+	return a.RequestID, err
+}
+
+func (h *handle) AwaitAnswer(ctx context.Context, askID string) (content string, answered bool, err error) {
+	for {
+		ended := h.o.host.answers.wait(askID)
+		fact, err := h.o.host.factAt(ctx, h.o.id, index.AskEnd(askID))
+		switch {
+		case err == nil:
+			told, answered := facts.Read[facts.Told](fact, facts.Intercom)
+			return told.Content, answered, nil
+		case !errors.Is(err, journal.ErrNotFound):
+			return "", false, fmt.Errorf("find the answer: %w", err)
+		}
+		if err := h.awaitEnd(ctx, ended); err != nil {
+			return "", false, err
+		}
+	}
+}
+
+// awaitEnd waits for another session, to which it leaves its place among the running agents
+// meanwhile: who is asked must be able to answer.
+func (h *handle) awaitEnd(ctx context.Context, ended <-chan struct{}) error {
+	h.o.host.places.give()
+	defer h.o.host.places.force()
+	select {
+	case <-ended:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-h.o.ended:
+		return agent.ErrEnded
+	}
+}
+
+func (h *handle) AnswerAsk(ctx context.Context, askID, content, agentID string) error {
+	a, err := h.do(ctx, &task{command: decide.AnswerAsk{
+		AskID: askID, Content: content, RunID: h.info.RunID, AgentID: shorten(agentID),
+	}})
+	switch {
+	case err != nil:
+		return err
+	case a.Err == decide.RefusedAskClosed:
+		return agent.ErrConflict
+	case !a.Status.Accepted():
+		return invalid(a.Detail)
+	}
+	return nil
+}
+
+// Sent returns what a session said to another one in the fact of a sequence.
+func (v *View) Sent(ctx context.Context, sequence int64) (facts.Sent, error) {
+	fact, err := v.host.fact(ctx, v.row.Session, sequence)
+	if err != nil {
+		return facts.Sent{}, fmt.Errorf("read what was sent: %w", err)
+	}
+	sent, _ := facts.Read[facts.Sent](fact, facts.IntercomSent)
+	return sent, nil
+}
+
+// OpenAsk is an ask of another session that waits for the answer of this one.
+type OpenAsk struct {
+	AskID   string
+	From    string
+	Content string
+	AskedAt string
+}
+
+// Asks lists the asks that were put to the session and are open, the oldest first.
+func (v *View) Asks(ctx context.Context) ([]OpenAsk, error) {
+	control, err := v.host.replay.Open(ctx, v.row.Session)
+	if err != nil {
+		return nil, fmt.Errorf("find open asks: %w", err)
+	}
+	var list []OpenAsk
+	for _, ask := range control.Desk.Asked {
+		fact, err := v.host.fact(ctx, v.row.Session, ask.Sequence)
+		if err != nil {
+			return nil, fmt.Errorf("read an ask: %w", err)
+		}
+		told, _ := facts.Read[facts.Told](fact, facts.Intercom)
+		list = append(list, OpenAsk{AskID: ask.AskID, From: ask.From, Content: told.Content, AskedAt: fact.Envelope().Timestamp})
+	}
+	return list, nil
+}
+
+// Asked returns the session to which an ask was put; ErrNotFound for one that never was.
+func (h *Host) Asked(ctx context.Context, askID string) (session string, err error) {
+	key := index.IntercomAsk(askID)
+	if key.Validate() != nil {
+		return "", ErrNotFound
+	}
+	row, err := journal.Get[journal.AliasRow](ctx, h.journal, key)
+	if err != nil {
+		return "", fmt.Errorf("find an ask: %w", err)
+	}
+	return row.Session, nil
+}
+
+// Callable is a session that others can speak to.
+type Callable struct {
+	Name      string
+	SessionID string
+	State     string
+}
+
+// Callables lists the sessions that the caller may speak to, the newest first. A page may be
+// shorter than its limit and still have a next one.
+func (h *Host) Callables(ctx context.Context, p access.Principal, cursor string, limit int) (list []Callable, next string, err error) {
+	sessions, _, next, err := h.Sessions(ctx, p, Filter{Cursor: cursor, Limit: limit})
+	if err != nil {
+		return nil, "", err
+	}
+	for _, s := range sessions {
+		if s.IntercomName == "" || s.Narya == 0 || s.State == index.Archived || access.Authorize(p, access.SendMessage, s.WorkspaceID) != nil {
+			continue
+		}
+		list = append(list, Callable{s.IntercomName, s.SessionID, s.State})
+	}
+	return list, next, nil
+}

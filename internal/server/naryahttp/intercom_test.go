@@ -1,0 +1,195 @@
+package naryahttp_test
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/mahati-host/mahati/internal/access"
+	"github.com/mahati-host/mahati/internal/agent"
+	"github.com/mahati-host/mahati/internal/decide"
+	"github.com/mahati-host/mahati/internal/host"
+	"github.com/mahati-host/mahati/narya"
+)
+
+// nameOf returns the name by which others call a session.
+func (b *bed) nameOf(session string) string {
+	b.t.Helper()
+	for _, item := range b.want(b.get("/v1/intercom"), 200).items("items") {
+		if one := (reply{body: item}); one.field("sessionId") == session {
+			return one.field("name")
+		}
+	}
+	b.t.Fatalf("%s is not listed", session)
+	return ""
+}
+
+// heard lists what other sessions said, as the stream tells it.
+func heard(events []event) (list []string) {
+	for _, e := range events {
+		if m, ok := e.Payload.(*narya.IntercomMessage); ok {
+			list = append(list, string(m.Kind)+" from "+m.From+": "+m.Content)
+		}
+	}
+	return list
+}
+
+// R44: what one session says to another is right behind its entry there, and begins a turn,
+// whose prompt is no second entry.
+func TestIntercomMessage(t *testing.T) {
+	bubble(t, bedOptions{}, func(t *testing.T, b *bed) {
+		one, two := b.begun("s1"), b.begun("s2")
+		if name := b.nameOf(one); !strings.HasPrefix(name, "session-s1-") || len(name) != len("session-s1-")+6 || !strings.HasSuffix(one, name[len(name)-6:]) {
+			t.Errorf("the name is %s, the session %s", name, one)
+		}
+		stream := b.stream("sessionId="+two, "")
+		request := b.request("POST", "/v1/sessions/"+one+"/intercom", `{"to":`+quote(b.nameOf(two))+`,"content":"hello"}`)
+		request.Header.Set("Idempotency-Key", "k1")
+		sent := b.want(b.send(request), 202)
+		if sent.field("messageId") == "" || sent.field("askId") != "" {
+			t.Errorf("got %s", sent)
+		}
+		events := stream.now()
+		want := "entry-appended intercom-message session-status-changed turn-started"
+		if got := join(kinds(events)[:4]); got != want {
+			t.Fatalf("got  %s\nwant %s", got, want)
+		}
+		if entry := events[0].Payload.(*narya.EntryAppended); entry.Kind != narya.EntryIntercom {
+			t.Errorf("the entry is %s", events[0].data)
+		}
+		if got := heard(events); len(got) != 1 || got[0] != "message from "+b.nameOf(one)+": hello" {
+			t.Errorf("heard %q", got)
+		}
+		if strings.Contains(join(kinds(events)[4:]), "intercom-message") || strings.Count(join(kinds(events)), "entry-appended") != 2 {
+			t.Errorf("got %v, want the entries of the message and of the answer", kinds(events))
+		}
+		again := b.request("POST", "/v1/sessions/"+one+"/intercom", `{"to":`+quote(b.nameOf(two))+`,"content":"hello"}`)
+		again.Header.Set("Idempotency-Key", "k1")
+		if got := b.want(b.send(again), 202); got.body != sent.body {
+			t.Errorf("told again: %s, want %s", got, sent)
+		}
+		if got := heard(stream.now()); len(got) != 0 {
+			t.Errorf("told again it is heard again: %q", got)
+		}
+	})
+}
+
+func join(list []narya.Type) string {
+	words := make([]string, len(list))
+	for i, k := range list {
+		words[i] = string(k)
+	}
+	return strings.Join(words, " ")
+}
+
+const asker = `script: 1
+steps:
+  - tell: {to: "{{prompt}}", text: "How does it round?", ask: true, as: reply, on: {unanswered: [{say: Nobody said.}]}}
+  - say: "They say: {{reply.answer}}"
+`
+
+// An agent asks another session and waits; whoever answers there answers once, and the answer
+// begins no turn.
+func TestIntercomAsk(t *testing.T) {
+	o := bedOptions{agents: map[string]agent.Kind{"asker": scripted(t, asker)}, host: host.Options{MaxRunning: 1}}
+	bubble(t, o, func(t *testing.T, b *bed) {
+		two := b.begun("s2")
+		one := b.want(b.post("/v1/sessions", `{"repository":`+quote(t.TempDir())+`,"agent":"asker"}`), 201).field("id")
+		stream := b.stream("", "")
+		synctest.Wait()
+		b.tellAgent(one, b.nameOf(two))
+		asked := stream.now()
+		if got := heard(asked); len(got) != 1 || !strings.HasSuffix(got[0], "How does it round?") {
+			t.Fatalf("heard %q of %v", got, kinds(asked))
+		}
+		asks := b.want(b.get("/v1/sessions/"+two+"/intercom/asks"), 200).items("items")
+		if len(asks) != 1 || (reply{body: asks[0]}).field("content") != "How does it round?" {
+			t.Fatalf("asks: %q", asks)
+		}
+		path := "/v1/intercom/asks/" + (reply{body: asks[0]}).field("askId") + "/answer"
+		b.wantError(b.post(path, `{"content":""}`), narya.CodeInvalid, "content")
+		b.want(b.post(path, `{"content":"half-even"}`), 202)
+		b.wantError(b.post(path, `{"content":"half-up"}`), narya.CodeAskClosed)
+		answered := stream.now()
+		if got := heard(answered); len(got) != 1 || got[0] != "answer from "+b.nameOf(two)+": half-even" {
+			t.Errorf("heard %q", got)
+		}
+		said := ""
+		for _, e := range answered {
+			if d, ok := e.Payload.(*narya.MessageDelta); ok {
+				said += d.Delta
+			}
+			if e.Type() == narya.TypeTurnStarted {
+				t.Errorf("an answer begins a turn: %s", e.data)
+			}
+		}
+		if said != "They say: half-even" {
+			t.Errorf("the asker said %q", said)
+		}
+		if asks := b.get("/v1/sessions/" + two + "/intercom/asks").items("items"); len(asks) != 0 {
+			t.Errorf("answered, and open: %q", asks)
+		}
+	})
+}
+
+// tellAgent sends a session a message.
+func (b *bed) tellAgent(uuid, content string) {
+	b.t.Helper()
+	id, err := b.sessionOf(uuid)
+	if err == nil {
+		_, err = b.host.Do(b.t.Context(), access.Owner(), host.Request{Action: access.SendMessage, Session: id, Command: decide.Message{Content: content}})
+	}
+	if err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func (b *bed) sessionOf(uuid string) (string, error) {
+	_, id, err := b.host.Alias(b.t.Context(), narya.KindSession, uuid)
+	return id, err
+}
+
+// An ask that nobody answers ends with the turn that asked: then nobody can answer it.
+func TestIntercomAskEndsWithItsTurn(t *testing.T) {
+	o := bedOptions{agents: map[string]agent.Kind{"asker": scripted(t, asker)}}
+	bubble(t, o, func(t *testing.T, b *bed) {
+		two := b.begun("s2")
+		one := b.want(b.post("/v1/sessions", `{"repository":`+quote(t.TempDir())+`,"agent":"asker"}`), 201).field("id")
+		b.tellAgent(one, b.nameOf(two))
+		synctest.Wait()
+		asks := b.want(b.get("/v1/sessions/"+two+"/intercom/asks"), 200).items("items")
+		if len(asks) != 1 {
+			t.Fatalf("asks: %q", asks)
+		}
+		id, err := b.sessionOf(one)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.host.Do(t.Context(), access.Owner(), host.Request{Action: access.StopRun, Session: id, Command: decide.Stop{}}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		b.wantError(b.post("/v1/intercom/asks/"+(reply{body: asks[0]}).field("askId")+"/answer", `{"content":"late"}`), narya.CodeAskClosed)
+		if asks := b.get("/v1/sessions/" + two + "/intercom/asks").items("items"); len(asks) != 0 {
+			t.Errorf("ended, and open: %q", asks)
+		}
+	})
+}
+
+func TestIntercomRefused(t *testing.T) {
+	bubble(t, bedOptions{}, func(t *testing.T, b *bed) {
+		one, two := b.begun("s1"), b.begun("s2")
+		path, to := "/v1/sessions/"+one+"/intercom", quote(b.nameOf(two))
+		b.wantError(b.post(path, `{}`), narya.CodeInvalid, "to", "content")
+		b.wantError(b.post(path, `{"to":`+to+`,"content":"x","kind":"answer"}`), narya.CodeInvalid, "kind")
+		b.wantError(b.post(path, `{"to":"nobody-1","content":"x"}`), narya.CodeNobodyCalled)
+		b.wantError(b.post(path, `{"to":"a\u0000b","content":"x"}`), narya.CodeNobodyCalled)
+		b.wantError(b.post(path, `{"to":`+quote(b.nameOf(one))+`,"content":"x"}`), narya.CodeInvalid, "to")
+		b.wantError(b.post(path, `{"to":`+to+`,"content":`+quote(strings.Repeat("x", 256<<10+1))+`}`), narya.CodeInvalid, "content")
+		b.wantError(b.post("/v1/intercom/asks/x/answer", `{"content":"x"}`), narya.CodeQuestionNotFound)
+		b.wantError(b.get("/v1/sessions/x/intercom/asks"), narya.CodeSessionNotFound)
+		if mark := b.journal.Durable(); mark.Offset != 2 {
+			t.Errorf("what was refused has left facts: %d, want 2", mark.Offset)
+		}
+	})
+}
