@@ -45,6 +45,10 @@ func everything() Grant {
 // deduplicated by (R21). It is the id of the token behind the principal.
 func (p Principal) ID() string { return p.id }
 
+// IsOwner says that p is the owner of the home, who stands behind every client of its
+// socket.
+func (p Principal) IsOwner() bool { return p.id == ownerID }
+
 // Name is what people call the principal.
 func (p Principal) Name() string { return p.name }
 

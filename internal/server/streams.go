@@ -24,7 +24,8 @@ type StreamOptions struct {
 	// Heartbeat is the longest silence on a stream. Zero: 15 seconds.
 	Heartbeat time.Duration
 	// Max is how many streams may be open, MaxPerPrincipal how many of one
-	// principal. Zero: 4,096 and 256.
+	// principal but for the owner of the home, who is all clients of the socket.
+	// Zero: 4,096 and 256.
 	Max, MaxPerPrincipal int
 }
 
@@ -118,7 +119,7 @@ func (s *Streams) add(st *Stream) error {
 			HTTPStatus: http.StatusServiceUnavailable, Code: CodeTooManyStreams,
 			Detail: "the host has as many open streams as it allows", RetryAfter: s.options.Heartbeat,
 		}
-	case s.perPrincipal[id] >= s.options.MaxPerPrincipal:
+	case s.perPrincipal[id] >= s.options.MaxPerPrincipal && !st.principal.IsOwner():
 		s.refused.Add(1)
 		return &Problem{
 			HTTPStatus: http.StatusTooManyRequests, Code: CodeTooManyStreams,

@@ -547,6 +547,25 @@ func TestHeldRequests(t *testing.T) {
 	})
 }
 
+// All clients of the socket are the owner: only the bound of the host holds for them.
+func TestStreamsOfTheOwner(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := start(t, rigOptions{owner: true, streams: server.StreamOptions{Max: 3, MaxPerPrincipal: 1}}, newFollow().build)
+		asOwner := func(r *http.Request) { r.Header.Del("Authorization") }
+		for i := range 3 {
+			response, err := r.client.Do(r.request("GET", "/stream", "", asOwner))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer response.Body.Close()
+			if response.StatusCode != http.StatusOK {
+				t.Errorf("stream %d: got %d, want 200", i+1, response.StatusCode)
+			}
+		}
+		r.wantProblem(r.do(r.request("GET", "/stream", "", asOwner)), 503, "too_many_streams")
+	})
+}
+
 // A binding ends a stream from elsewhere: its handler hears of it, with the reason.
 func TestStreamIsEndedFromElsewhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
