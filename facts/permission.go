@@ -10,6 +10,15 @@ import (
 // PermissionRemembered is the name of the fact that a decision holds for later asks too.
 const PermissionRemembered = "mahati.permission.remembered"
 
+// PermissionForgotten is the name of the fact that a remembered decision holds no more.
+const PermissionForgotten = "mahati.permission.forgotten"
+
+// Forgotten is the payload of PermissionForgotten.
+type Forgotten struct {
+	// Rule is the name of the rule that was made by a decision.
+	Rule string `json:"rule"`
+}
+
 // PermissionRule is the payload of PermissionRemembered: how the host decides from now on
 // what is asked for the very same subject, in the session or in one lane of it. No agent
 // is told of it.

@@ -42,6 +42,7 @@ const (
 	CodeAskClosed          Code = "NRY-0033"
 	CodeTurnLimit          Code = "NRY-0034"
 	CodeDeleted            Code = "NRY-0035"
+	CodeNotRemembered      Code = "NRY-0036"
 )
 
 // CodeEntry is what the catalogue says of one code.
@@ -91,6 +92,7 @@ var catalogue = []CodeEntry{
 	{CodeAskClosed, 409, "Ask closed", "The question of the other session was answered, or the turn that asked has ended."},
 	{CodeTurnLimit, 0, "Turn limit reached", "The agent used up the requests that one turn may make."},
 	{CodeDeleted, 410, "Session deleted", "The session was deleted; its id is never given again."},
+	{CodeNotRemembered, 404, "Not remembered", "The session remembers no decision under that name: it was forgotten, its lane has ended, or a later one took its place."},
 }
 
 // Catalogue returns every code, in order.

@@ -219,6 +219,18 @@ func (d *draft) rememberedMember(run session.Run, m member) *Ruling {
 	return d.remembered(run, input)
 }
 
+// ForgetPermission takes a remembered decision back: what is asked from now on is asked of
+// people again. What it has decided stands.
+type ForgetPermission struct{ Rule string }
+
+func (f ForgetPermission) propose(d *draft) Answer {
+	if !slices.ContainsFunc(d.desk.Rules, func(r facts.PermissionRule) bool { return r.Rule == f.Rule }) {
+		return refuse(NotFound, "nothing is remembered under that name")
+	}
+	d.add(facts.Session(facts.PermissionForgotten, facts.Forgotten{Rule: f.Rule}))
+	return Answer{Status: Accepted}
+}
+
 // AnswerQuestion answers a question, or dismisses it (R13).
 type AnswerQuestion struct {
 	InterruptID string
@@ -345,6 +357,9 @@ func (a QuestionAnswer) chosen(question narad.Raw) (QuestionAnswer, string) {
 
 func (DecidePermission) word() string { return "decide-permission" }
 func (AnswerQuestion) word() string   { return "answer-question" }
+func (ForgetPermission) word() string { return "forget-permission" }
+
+func (f ForgetPermission) tell(to *content) { to.text("rule", f.Rule) }
 
 func (p DecidePermission) tell(to *content) {
 	to.text("interruptId", p.InterruptID)

@@ -263,6 +263,9 @@ func (s *State) custom(c *narad.Custom) {
 		if r, ok := facts.Read[facts.PermissionRule](c, c.Name); ok {
 			s.Rules = append(slices.DeleteFunc(s.Rules, r.Same), r)
 		}
+	case facts.PermissionForgotten:
+		f, _ := facts.Read[facts.Forgotten](c, c.Name)
+		s.Rules = slices.DeleteFunc(s.Rules, func(r facts.PermissionRule) bool { return r.Rule == f.Rule })
 	case facts.SessionViewed:
 		s.ViewedAt, s.Seen = c.Timestamp, true
 	default:

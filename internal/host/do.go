@@ -111,7 +111,8 @@ func actionOf(c decide.Command) access.Action {
 		return access.SendMessage
 	case decide.Publish:
 		return access.PublishExtension
-	case decide.Resolve, decide.ResolveApproval, decide.DecidePermission, decide.AnswerQuestion:
+	case decide.Resolve, decide.ResolveApproval, decide.DecidePermission, decide.AnswerQuestion,
+		decide.ForgetPermission:
 		return access.ResolveInterrupt
 	}
 	return ""

@@ -241,3 +241,12 @@ func (v *View) Waiting(ctx context.Context) ([]desk.Waiting, error) {
 	}
 	return control.Desk.Queue, nil
 }
+
+// Remembered returns the decisions that the session remembers, the oldest first.
+func (v *View) Remembered(ctx context.Context) ([]facts.PermissionRule, error) {
+	control, err := v.host.replay.Open(ctx, v.row.Session)
+	if err != nil {
+		return nil, err
+	}
+	return control.Desk.Rules, nil
+}

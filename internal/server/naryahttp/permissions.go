@@ -20,6 +20,8 @@ func (b *Binding) permissionRoutes() routes {
 		"GET /v1/permissions":                          b.permissions,
 		"POST /v1/permissions/{permissionId}/decision": b.decide,
 		"GET /v1/permissions/decisions":                b.decisions,
+		"GET /v1/sessions/{sessionId}/rules":           b.remembered,
+		"DELETE /v1/sessions/{sessionId}/rules/{rule}": b.forget,
 		"GET /v1/questions":                            b.questions,
 		"POST /v1/questions/{questionId}/answer":       b.answerQuestion,
 	}

@@ -374,6 +374,45 @@ func TestRemember(t *testing.T) {
 	})
 }
 
+// What is remembered is listed and forgotten; then people are asked again, and what was
+// decided stands.
+func TestForget(t *testing.T) {
+	bubble(t, bedOptions{agent: acts(permits)}, func(t *testing.T, b *bed) {
+		b.create("s1", "ls\npwd")
+		for _, scope := range []string{"session", "lane"} {
+			b.want(b.decide(b.pendingIDs("")[0], "allow", scope), 200)
+			synctest.Wait()
+		}
+		b.create("s2", "")
+		rules := b.session("s1") + "/rules"
+		names := b.pages(rules)
+		if len(names) != 2 {
+			t.Fatalf("%d decisions are remembered, want 2: %v", len(names), names)
+		}
+		first := reply{body: names[0]}
+		if first.field("resource") != "ls" || first.field("scope") != "session" || first.field("laneId") != "" || first.field("decision") != "allow" {
+			t.Errorf("the first rule is %s", names[0])
+		}
+		if second := (reply{body: names[1]}); second.field("laneId") != narya.MainLaneID("s1") {
+			t.Errorf("the second rule is %s, want one of the main lane", names[1])
+		}
+		name := first.field("rule")
+		b.wantError(b.delete(b.session("s2")+"/rules/"+name), narya.CodeNotRemembered)
+		b.want(b.delete(rules+"/"+name), 200)
+		b.wantError(b.delete(rules+"/"+name), narya.CodeNotRemembered)
+		b.wantError(b.delete(rules+"/%20"), narya.CodeNotRemembered)
+		b.say("s1", "ls\npwd")
+		synctest.Wait()
+		if waiting := b.pendingIDs(""); len(waiting) != 1 {
+			t.Fatalf("%d permissions wait, want that of ls alone", len(waiting))
+		}
+		b.want(b.decide(b.only(), "deny", ""), 200)
+		if got := b.pages(rules); len(got) != 1 || got[0] != names[1] {
+			t.Errorf("%v is remembered, want %v", got, names[1:])
+		}
+	})
+}
+
 // What is remembered survives the host.
 func TestRememberedAfterRestart(t *testing.T) {
 	bubble(t, bedOptions{agent: acts(permits)}, func(t *testing.T, b *bed) {
