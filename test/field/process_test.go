@@ -2,8 +2,10 @@ package field_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"os"
@@ -164,8 +166,11 @@ func (b *bed) copyOf(t *testing.T) *bed {
 	b.t.Helper()
 	other := *b
 	other.t, other.host, other.home = t, nil, filepath.Join(t.TempDir(), "home")
-	b.must(os.CopyFS(other.home, os.DirFS(b.home)))
-	b.must(filepath.WalkDir(other.home, func(path string, d os.DirEntry, err error) error {
+	if err := os.Remove(b.socket()); !errors.Is(err, fs.ErrNotExist) { // a killed host left it, and it is no file to copy
+		other.must(err)
+	}
+	other.must(os.CopyFS(other.home, os.DirFS(b.home)))
+	other.must(filepath.WalkDir(other.home, func(path string, d os.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
