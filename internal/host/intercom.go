@@ -141,6 +141,8 @@ func (h *Host) deliverFact(ctx context.Context, session string, fact narad.Autho
 	switch {
 	case errors.Is(err, journal.ErrDeleted), errors.Is(err, journal.ErrNotFound):
 		return decide.Deliver{MessageID: id, Code: "gone"}, nil
+	case errors.Is(err, journal.ErrDamaged): // it costs no other session what that has to say to others
+		return decide.Deliver{MessageID: id, Code: "damaged"}, nil
 	case err != nil:
 		return decide.Deliver{}, fmt.Errorf("deliver to another session: %w", err)
 	case a.Status == decide.NotFound:

@@ -98,3 +98,56 @@ func (s *stage) callable(id string) string {
 	s.t.Fatalf("%s is not listed: %+v", id, list)
 	return ""
 }
+
+// deaf is a journal in which the facts of one session cannot be read.
+type deaf struct {
+	journal.Journal
+	session string
+}
+
+func (d deaf) Read(ctx context.Context, order journal.Order, page journal.Page) (journal.Chunk, error) {
+	if o, ok := order.(journal.BySession); ok && o.Session == d.session {
+		return journal.Chunk{}, journal.ErrDamaged
+	}
+	return d.Journal.Read(ctx, order, page)
+}
+
+func (d deaf) Scan(ctx context.Context, order journal.Order, page journal.Page, visit func(*journal.Record)) (bool, error) {
+	if o, ok := order.(journal.BySession); ok && o.Session == d.session {
+		return false, journal.ErrDamaged
+	}
+	return d.Journal.Scan(ctx, order, page, visit)
+}
+
+// A session that is damaged hears nothing, and keeps no other one from hearing.
+func TestIntercomBesideDamage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := memory(t, journal.Options{})
+		o := host.Options{Numbers: numbers.Of, Mappings: facts.Mappings{Narya: 1}}
+		s := open(t, j, acts{run: speaks}, o)
+		for _, id := range []string{"s1", "s2", "s3"} {
+			s.create(id)
+		}
+		s.close()
+		s = open(t, deaf{j, "s2"}, acts{run: speaks}, o)
+		defer s.end()
+		for _, to := range []string{"s2", "s3"} {
+			a, err := s.host.Do(t.Context(), access.Owner(), host.Request{
+				Action: access.SendMessage, Session: "s1", Command: decide.Tell{To: s.callable(to), Content: "hear"},
+			})
+			if err != nil || a.Status != decide.Accepted {
+				t.Fatalf("tell %s: %v, %v", to, a.Status, err)
+			}
+		}
+		pass(time.Minute)
+		var codes []string
+		for _, f := range s.facts("s1") {
+			if d, ok := facts.Read[facts.Delivered](f, facts.IntercomDelivered); ok {
+				codes = append(codes, d.Code)
+			}
+		}
+		if want := []string{"damaged", ""}; !slices.Equal(codes, want) {
+			t.Errorf("what was said ended as %q, want %q", codes, want)
+		}
+	})
+}
