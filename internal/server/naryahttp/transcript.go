@@ -130,12 +130,16 @@ type pageOf struct {
 // forth reads on from where the stretch begins.
 func (p *pageOf) forth(ctx context.Context) error {
 	upTo := min(p.upTo, p.after+p.facts)
-	found, err := p.find(ctx, p.after, upTo, p.most+1, pageBytes)
+	found, more, err := p.find(ctx, p.after, upTo, p.most+1, pageBytes)
 	if err != nil {
 		return err
 	}
 	full, err := p.take(ctx, found)
-	if err == nil && !full && upTo < p.upTo {
+	switch {
+	case err != nil || full:
+	case more: // what was found is shown shorter than it is, so that all of it had room
+		p.next = place(found[len(found)-1].sequence)
+	case upTo < p.upTo:
 		p.next = place(upTo)
 	}
 	return err
@@ -153,7 +157,7 @@ func (p *pageOf) back(ctx context.Context) error {
 		if end-bottom > window {
 			begin = end - window
 		}
-		found, err := p.find(ctx, begin, end, window, math.MaxInt)
+		found, _, err := p.find(ctx, begin, end, window, math.MaxInt)
 		if err != nil {
 			return err
 		}
@@ -170,8 +174,8 @@ func (p *pageOf) back(ctx context.Context) error {
 }
 
 // find returns the first entries of the lane between two sequences, until they are so many,
-// or take more than so many bytes.
-func (p *pageOf) find(ctx context.Context, after, upTo uint64, most, mostBytes int) (found []entry, err error) {
+// or take more than so many bytes: then there may be more.
+func (p *pageOf) find(ctx context.Context, after, upTo uint64, most, mostBytes int) (found []entry, more bool, err error) {
 	bytes := 0
 	err = scan(ctx, p.view, after, upTo, wantsEntries, func(sequence uint64, fact narad.Authority) bool {
 		for _, e := range entriesOf(sequence, fact) {
@@ -180,9 +184,10 @@ func (p *pageOf) find(ctx context.Context, after, upTo uint64, most, mostBytes i
 				bytes += e.size()
 			}
 		}
-		return len(found) < most && bytes <= mostBytes
+		more = len(found) >= most || bytes > mostBytes
+		return !more
 	})
-	return found, err
+	return found, more, err
 }
 
 // take adds entries to the page until it is full. A fact has one entry, so the place of an
