@@ -35,3 +35,28 @@ func TestTranscriptOfLargeMessages(t *testing.T) {
 		}
 	})
 }
+
+// What is withdrawn with a key can be told again; its entry stays, and says what became of it.
+func TestWithdrawalToldAgain(t *testing.T) {
+	bubble(t, bedOptions{agent: acts(waits)}, func(t *testing.T, b *bed) {
+		b.create("s1", "")
+		b.tell("s1", "work", "")
+		one, two := b.tell("s1", "one", ""), b.tell("s1", "two", "")
+		stream := b.stream("sessionId="+uuid("s1"), "")
+		input := path("s1", "inputs/"+one.field("entryId"))
+		first := b.want(b.withKey("k", "DELETE", input, ""), 200)
+		if again := b.want(b.withKey("k", "DELETE", input, ""), 200); again.body != first.body {
+			t.Errorf("told again: got %s, want %s", again, first)
+		}
+		b.wantError(b.delete(input), narya.CodeNotWaiting)
+		b.wantError(b.withKey("k", "DELETE", path("s1", "inputs/"+two.field("entryId")), ""), narya.CodeConflict)
+		if events := stream.now(); count(events, narya.TypeQueuedInputWithdrawn) != 1 {
+			t.Errorf("got %v, want one withdrawal", kinds(events))
+		}
+		for entry, want := range map[string]string{one.field("entryId"): "withdrawn", two.field("entryId"): ""} {
+			if got := b.want(b.get(path("s1", "transcript/"+entry)), 200); got.field("setAside") != want {
+				t.Errorf("got %s, want setAside %q", got, want)
+			}
+		}
+	})
+}

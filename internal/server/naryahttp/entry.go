@@ -2,10 +2,12 @@ package naryahttp
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"unicode/utf8"
 
 	"github.com/mahati-host/mahati/facts"
+	"github.com/mahati-host/mahati/internal/decide"
 	"github.com/mahati-host/mahati/internal/host"
 	"github.com/mahati-host/mahati/narad"
 	"github.com/mahati-host/mahati/narya"
@@ -23,6 +25,7 @@ type entry struct {
 	Content       *string  `json:"content,omitzero"`
 	Truncated     bool     `json:"truncated,omitzero"`
 	Redacted      bool     `json:"redacted,omitzero"`
+	SetAside      string   `json:"setAside,omitzero"` // why it was never given to the agent
 	AttachmentIDs []string `json:"attachmentIds,omitempty"`
 	From          string   `json:"from,omitzero"`
 	AskID         string   `json:"askId,omitzero"`
@@ -40,6 +43,7 @@ type entry struct {
 
 	sequence  uint64 // at which it was appended
 	messageID string // of one that is a message
+	waits     string // the run for which a message began to wait
 	begins    bool   // what was said stands in facts before it
 }
 
@@ -82,7 +86,7 @@ func (e *entry) tell(fact narad.Authority) {
 	case *narad.Custom:
 		if q, ok := facts.Read[facts.Queued](f, facts.InputQueued); ok {
 			e.say(q.MessageID, q.Content)
-			e.AttachmentIDs = q.AttachmentIDs
+			e.AttachmentIDs, e.waits = q.AttachmentIDs, q.RunID
 		}
 		if told, ok := facts.Read[facts.Told](f, facts.Intercom); ok {
 			e.say(told.MessageID, told.Content)
@@ -112,6 +116,9 @@ func (e *entry) complete(ctx context.Context, v *host.View, most int) error {
 	if e.messageID == "" {
 		return nil
 	}
+	if err := e.became(ctx, v); err != nil {
+		return err
+	}
 	redacted, err := v.Redaction(ctx, e.messageID)
 	if err != nil {
 		return err
@@ -129,6 +136,23 @@ func (e *entry) complete(ctx context.Context, v *host.View, most int) error {
 		}
 	}
 	e.clip(most)
+	return nil
+}
+
+// became tells of a message that waited whether it was taken back.
+func (e *entry) became(ctx context.Context, v *host.View) error {
+	if e.waits == "" {
+		return nil
+	}
+	run, err := v.Run(ctx, e.waits)
+	switch {
+	case errors.Is(err, host.ErrNotFound):
+		return nil // it waits
+	case err != nil:
+		return err
+	case run.State == string(decide.Withdrawn):
+		e.SetAside = run.State
+	}
 	return nil
 }
 

@@ -1,10 +1,12 @@
 package naryahttp
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"strconv"
 
+	"github.com/mahati-host/mahati/facts"
 	"github.com/mahati-host/mahati/internal/access"
 	"github.com/mahati-host/mahati/internal/decide"
 	"github.com/mahati-host/mahati/internal/host"
@@ -176,32 +178,45 @@ func (b *Binding) withdraw(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	waiting, err := view.Waiting(r.Context())
-	if err != nil {
-		return err
-	}
-	session, err := b.session(r.Context(), r.PathValue("sessionId"))
-	if err != nil {
-		return err
-	}
 	entry, _ := narya.ParseUUID(r.PathValue("entryId"))
-	for _, q := range waiting {
-		if narya.MessageEntryID(session, q.MessageID) != entry {
-			continue
-		}
-		a, err := b.do(r, host.Request{Action: access.ChangeQueue, Session: session, Command: decide.Withdraw{RunID: q.RunID}}, "")
-		if err != nil {
-			return err
-		}
-		if a.Status != decide.Accepted {
-			break // its turn has begun meanwhile, or somebody was faster
-		}
-		return write(w, http.StatusOK, struct {
-			EntryID string `json:"entryId"`
-			TurnID  string `json:"turnId"`
-		}{entry, turnOf(q.RunID).TurnID})
+	run, err := waitedFor(r.Context(), view, entry)
+	if err != nil {
+		return err
 	}
-	return refuse(narya.CodeNotWaiting, "")
+	a, err := b.do(r, host.Request{Action: access.ChangeQueue, Session: view.Session(), Command: decide.Withdraw{RunID: run}}, "")
+	switch {
+	case err != nil:
+		return err
+	case a.Err == decide.RefusedReused:
+		return answer(a)
+	case a.Status != decide.Accepted: // it was taken back before, or its turn has begun
+		return refuse(narya.CodeNotWaiting, "")
+	}
+	return write(w, http.StatusOK, struct {
+		EntryID string `json:"entryId"`
+		TurnID  string `json:"turnId"`
+	}{entry, turnOf(run).TurnID})
+}
+
+// waitedFor returns the run for which the message of an entry waits, or has waited: whether
+// it does still is for the session's owner to say, who knows what was told before.
+func waitedFor(ctx context.Context, v *host.View, entryID string) (run string, err error) {
+	_, at, err := v.Entry(ctx, entryID)
+	if errors.Is(err, host.ErrNotFound) {
+		return "", refuse(narya.CodeNotWaiting, "")
+	}
+	if err != nil {
+		return "", err
+	}
+	fact, err := v.Fact(ctx, at)
+	if err != nil {
+		return "", err
+	}
+	queued, waited := facts.Read[facts.Queued](fact, facts.InputQueued)
+	if !waited {
+		return "", refuse(narya.CodeNotWaiting, "")
+	}
+	return queued.RunID, nil
 }
 
 // release lets what a stop has parked go on.
