@@ -6,6 +6,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/mahati-host/mahati/internal/access"
 	"github.com/mahati-host/mahati/narya"
 )
 
@@ -56,6 +57,23 @@ func TestWithdrawalToldAgain(t *testing.T) {
 		for entry, want := range map[string]string{one.field("entryId"): "withdrawn", two.field("entryId"): ""} {
 			if got := b.want(b.get(path("s1", "transcript/"+entry)), 200); got.field("setAside") != want {
 				t.Errorf("got %s, want setAside %q", got, want)
+			}
+		}
+	})
+}
+
+// Who does not reach a session is told nothing apart of one that is there.
+func TestUnreachedIsUnknown(t *testing.T) {
+	bubble(t, bedOptions{agent: acts(permits), tcp: true}, func(t *testing.T, b *bed) {
+		b.create("s1", "ls")
+		b.only()
+		all := []access.Role{access.Observe, access.Drive, access.Decide, access.Admin}
+		stranger := b.as("stranger", access.Grant{Roles: all, Workspaces: []string{"other"}})
+		for _, session := range []string{"s1", "nobody"} {
+			turn := `{"turnId":"0198c2f0-7c1e-7b0a-9f0e-3a5b7c9d1e2f"}`
+			stranger.wantError(stranger.post(path(session, "interrupt"), turn), narya.CodeSessionNotFound)
+			for _, list := range []string{"/v1/permissions", "/v1/questions", "/v1/permissions/decisions", "/v1/workflows"} {
+				stranger.wantError(stranger.get(list+"?sessionId="+uuid(session)), narya.CodeSessionNotFound)
 			}
 		}
 	})

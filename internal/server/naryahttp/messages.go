@@ -132,11 +132,11 @@ func (b *Binding) interrupt(w http.ResponseWriter, r *request) error {
 			return err
 		}
 	}
-	session, err := b.session(r.Context(), r.PathValue("sessionId"))
+	view, err := b.view(r, access.StopRun) // who does not reach it learns nothing of its turns
 	if err != nil {
 		return err
 	}
-	run := ""
+	session, run := view.Session(), ""
 	if body.TurnID != "" {
 		if run, err = b.runOf(r, session, body.TurnID); err != nil {
 			return err

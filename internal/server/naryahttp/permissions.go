@@ -56,7 +56,7 @@ func (b *Binding) permissions(w http.ResponseWriter, r *request) error {
 func writeAsked[T any](
 	b *Binding, w http.ResponseWriter, r *request, name string, item func(narya.Event, *narad.InterruptRequested) (T, bool),
 ) error {
-	at, session, err := b.pageOf(r, name)
+	at, session, err := b.pageOf(r, access.ResolveInterrupt, name)
 	if err != nil {
 		return err
 	}
@@ -89,8 +89,9 @@ func writeAsked[T any](
 	return writeList(w, at, items, next)
 }
 
-// pageOf reads the place in a list that may be narrowed to a session, and the session.
-func (b *Binding) pageOf(r *request, scope ...string) (at page, session string, err error) {
+// pageOf reads the place in a list that may be narrowed to a session, and that session, in
+// which the caller may do action.
+func (b *Binding) pageOf(r *request, action access.Action, scope ...string) (at page, session string, err error) {
 	uuid, err := r.uuid("sessionId")
 	if err != nil {
 		return page{}, "", err
@@ -98,7 +99,10 @@ func (b *Binding) pageOf(r *request, scope ...string) (at page, session string, 
 	if at, err = b.page(r, append(scope, uuid)...); err != nil || uuid == "" {
 		return at, "", err
 	}
-	session, err = b.session(r.Context(), uuid)
+	if session, err = b.session(r.Context(), uuid); err != nil {
+		return page{}, "", err
+	}
+	_, err = b.host.Attach(r.Context(), r.principal(), action, session)
 	return at, session, err
 }
 
@@ -239,7 +243,7 @@ func (b *Binding) decisions(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	at, session, err := b.pageOf(r, "decisions", word)
+	at, session, err := b.pageOf(r, access.AuditSession, "decisions", word)
 	if err != nil {
 		return err
 	}

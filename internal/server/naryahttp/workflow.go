@@ -108,23 +108,11 @@ func (b *Binding) listWorkflows(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	of, err := r.uuid("sessionId")
+	at, of, err := b.pageOf(r, access.ReadSession, "workflows", status)
 	if err != nil {
 		return err
 	}
-	at, err := b.page(r, "workflows", status, of)
-	if err != nil {
-		return err
-	}
-	f := host.WorkflowFilter{State: workflowStates[narya.WorkflowStatus(status)], Cursor: at.Cursor, Limit: at.Limit}
-	if of != "" {
-		if f.Session, err = b.session(r.Context(), of); err != nil {
-			return err
-		}
-		if _, err := b.host.Attach(r.Context(), r.principal(), access.ReadSession, f.Session); err != nil {
-			return err
-		}
-	}
+	f := host.WorkflowFilter{State: workflowStates[narya.WorkflowStatus(status)], Session: of, Cursor: at.Cursor, Limit: at.Limit}
 	list, next, err := b.host.Workflows(r.Context(), r.principal(), f)
 	if err != nil {
 		return err
