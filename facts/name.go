@@ -66,7 +66,7 @@ type Archived struct{}
 // Postured is the payload of Posture (R18).
 type Postured struct {
 	Posture string `json:"posture"`
-	Was     string `json:"was"`
+	Was     string `json:"was,omitzero"` // "" where nobody had said anything
 }
 
 // The postures.

@@ -1,6 +1,7 @@
 package narya
 
 import (
+	"cmp"
 	"slices"
 	"unicode/utf8"
 
@@ -91,8 +92,8 @@ func (p *projection) putAway(now, was Status) {
 
 func (p *projection) posture(f facts.Postured) {
 	now, was := Posture(f.Posture), Posture(f.Was)
-	if now == was || !slices.Contains(postures, now) {
-		return
+	if now == cmp.Or(was, Attended) || !slices.Contains(postures, now) {
+		return // where nobody said anything somebody is there
 	}
 	if !slices.Contains(postures, was) {
 		was = ""

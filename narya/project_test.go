@@ -118,6 +118,8 @@ func TestProjection(t *testing.T) {
 		{"archived, in its own words", in("", facts.Session(facts.SessionArchived, facts.Archived{}), status("idle", "archived")), []string{`session-status-changed {"status":"archived","previousStatus":"idle"}`}},
 		{"restored", custom("", facts.SessionRestored, facts.Archived{}), []string{`session-status-changed {"status":"idle","previousStatus":"archived"}`}},
 		{"nobody is there", custom("", facts.Posture, facts.Postured{Posture: "detached", Was: "attended"}), []string{`session-posture-changed {"posture":"detached","previousPosture":"attended"}`}},
+		{"nobody is there, the first that is said", custom("", facts.Posture, facts.Postured{Posture: "detached"}), []string{`session-posture-changed {"posture":"detached"}`}},
+		{"somebody is there, the first that is said", custom("", facts.Posture, facts.Postured{Posture: "attended"}), nil},
 		{"somebody has always been there", custom("", facts.Posture, facts.Postured{Posture: "attended", Was: "attended"}), nil},
 		{"moved", custom("", facts.SessionMoved, facts.Moved{Cwd: "/b", Was: "/a"}), []string{`session-moved {"repository":"/b","previousRepository":"/a"}`}},
 		{"moved to where it is", custom("", facts.SessionMoved, facts.Moved{Cwd: "/a", Was: "/a"}), nil},

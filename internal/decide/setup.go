@@ -58,8 +58,7 @@ func (p SetPosture) propose(d *draft) Answer {
 	if p.Posture != facts.Attended && p.Posture != facts.Detached {
 		return refuse(Rejected, "posture must be attended or detached")
 	}
-	was := orElse(d.desk.Posture, facts.Attended)
-	return d.setUp(p.Posture == d.desk.Posture, facts.Posture, facts.Postured{Posture: p.Posture, Was: was})
+	return d.setUp(p.Posture == d.desk.Posture, facts.Posture, facts.Postured{Posture: p.Posture, Was: d.desk.Posture})
 }
 
 // SetWarming records whether a provider's cache is to be kept while nobody uses the

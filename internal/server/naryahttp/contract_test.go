@@ -1,6 +1,7 @@
 package naryahttp_test
 
 import (
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -75,6 +76,26 @@ func TestUnreachedIsUnknown(t *testing.T) {
 			for _, list := range []string{"/v1/permissions", "/v1/questions", "/v1/permissions/decisions", "/v1/workflows"} {
 				stranger.wantError(stranger.get(list+"?sessionId="+uuid(session)), narya.CodeSessionNotFound)
 			}
+		}
+	})
+}
+
+// Nobody said anything about a posture before the first time.
+func TestFirstPostureHasNoOther(t *testing.T) {
+	bubble(t, bedOptions{}, func(t *testing.T, b *bed) {
+		b.create("s1", "")
+		stream := b.stream("sessionId="+uuid("s1"), "")
+		for _, posture := range []string{"detached", "detached", "attended"} {
+			b.want(b.put(path("s1", "posture"), `{"posture":"`+posture+`"}`), http.StatusOK)
+		}
+		var got []string
+		for _, e := range stream.now() {
+			if p, ok := e.Payload.(*narya.SessionPostureChanged); ok {
+				got = append(got, string(p.Posture)+" after "+string(p.PreviousPosture))
+			}
+		}
+		if want := []string{"detached after ", "attended after detached"}; !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
 		}
 	})
 }
