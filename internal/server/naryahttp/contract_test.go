@@ -80,6 +80,38 @@ func TestUnreachedIsUnknown(t *testing.T) {
 	})
 }
 
+// A page of a list has no more items than it may have, however many are asked for at once.
+func TestPacksOnPages(t *testing.T) {
+	bubble(t, bedOptions{agent: scripted(t, packs)}, func(t *testing.T, b *bed) {
+		b.create("s1", "go")
+		b.create("s2", "go")
+		synctest.Wait()
+		want := b.pendingIDs("")
+		if len(want) != 6 {
+			t.Fatalf("%d wait, want 6", len(want))
+		}
+		for _, limit := range []string{"1", "2", "4"} {
+			var got []string
+			for query := "?limit=" + limit; query != ""; {
+				page := b.want(b.get("/v1/permissions"+query), 200)
+				items := page.items("items")
+				if len(items) > int(limit[0]-'0') {
+					t.Errorf("limit %s: %d items", limit, len(items))
+				}
+				for _, item := range items {
+					got = append(got, text(item, "permissionId"))
+				}
+				if query = ""; page.field("nextCursor") != "" {
+					query = "?limit=" + limit + "&cursor=" + page.field("nextCursor")
+				}
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("limit %s: got %v, want %v", limit, got, want)
+			}
+		}
+	})
+}
+
 // Nobody said anything about a posture before the first time.
 func TestFirstPostureHasNoOther(t *testing.T) {
 	bubble(t, bedOptions{}, func(t *testing.T, b *bed) {
@@ -99,3 +131,9 @@ func TestFirstPostureHasNoOther(t *testing.T) {
 		}
 	})
 }
+
+const packs = `
+script: 1
+steps:
+  - ask: {title: "Three?", kind: approval, actions: [approve, deny], members: [{id: a, action: edit}, {id: b, action: run}, {id: c, action: read}]}
+`

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strconv"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/mahati-host/mahati/facts"
@@ -60,33 +62,87 @@ func writeAsked[T any](
 	if err != nil {
 		return err
 	}
-	inbox, _, next, err := b.host.Inbox(r.Context(), r.principal(), session, at.Cursor, at.Limit)
-	if err != nil {
-		return listError(err)
-	}
+	place := askedPlaceOf(at.Cursor)
 	var items []T
-	for _, asked := range inbox {
-		f, decided, err := b.host.Request(r.Context(), asked)
+	for range at.Limit { // one interrupt at a time: a pack may stand on two pages
+		inbox, _, next, err := b.host.Inbox(r.Context(), r.principal(), session, place.before, 1)
 		if err != nil {
-			return err
+			return listError(err)
 		}
-		if f == nil {
-			continue
-		}
-		over := map[string]bool{}
-		for id := range decided {
-			over[narya.MemberPermissionID(f.InterruptID, id)] = true
-		}
-		for _, e := range narya.MappingOf(f, asked.Narya).Project(f) {
-			if p, ok := e.Payload.(*narya.PermissionAsked); ok && over[p.PermissionID] {
-				continue
+		for _, asked := range inbox {
+			events, err := b.waiting(r.Context(), asked)
+			if err != nil {
+				return err
 			}
-			if one, ok := item(e, f); ok {
-				items = append(items, one)
+			if place.interrupt == asked.InterruptID {
+				events = events[min(place.told, len(events)):]
+			} else {
+				place.told = 0
 			}
+			for _, e := range events {
+				one, ok := item(e.Event, e.of)
+				if ok && e.waits && len(items) == at.Limit {
+					place.interrupt = asked.InterruptID
+					return writeList(w, at, items, place.String())
+				}
+				if place.told++; ok && e.waits {
+					items = append(items, one)
+				}
+			}
+		}
+		if place = (askedPlace{before: next}); next == "" || len(items) == at.Limit {
+			break
 		}
 	}
-	return writeList(w, at, items, next)
+	return writeList(w, at, items, place.String())
+}
+
+// askedPlace is a place in a list of what is asked for: what the inbox calls it, and in the
+// pack that stands there how many members are behind it.
+type askedPlace struct {
+	before    string
+	interrupt string
+	told      int
+}
+
+// String is the place as a cursor has it; "" is the end.
+func (p askedPlace) String() string {
+	if p == (askedPlace{}) {
+		return ""
+	}
+	return strconv.Itoa(p.told) + " " + p.interrupt + " " + p.before
+}
+
+// askedPlaceOf reads what String wrote, which this list alone seals.
+func askedPlaceOf(cursor string) askedPlace {
+	told, rest, _ := strings.Cut(cursor, " ")
+	interrupt, before, _ := strings.Cut(rest, " ")
+	n, _ := strconv.Atoi(told)
+	return askedPlace{before, interrupt, max(n, 0)}
+}
+
+// waitingEvent is an event that asked for something, and whether that waits still.
+type waitingEvent struct {
+	narya.Event
+	of    *narad.InterruptRequested
+	waits bool
+}
+
+// waiting are the events of an open interrupt, in an order that never changes.
+func (b *Binding) waiting(ctx context.Context, asked host.Asked) (events []waitingEvent, err error) {
+	f, decided, err := b.host.Request(ctx, asked)
+	if err != nil || f == nil {
+		return nil, err
+	}
+	over := map[string]bool{}
+	for id := range decided {
+		over[narya.MemberPermissionID(f.InterruptID, id)] = true
+	}
+	for _, e := range narya.MappingOf(f, asked.Narya).Project(f) {
+		p, ok := e.Payload.(*narya.PermissionAsked)
+		events = append(events, waitingEvent{e, f, !ok || !over[p.PermissionID]})
+	}
+	return events, nil
 }
 
 // pageOf reads the place in a list that may be narrowed to a session, and that session, in
