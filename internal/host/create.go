@@ -38,7 +38,7 @@ func (h *Host) checkCreate(ctx context.Context, id string, c *decide.Create) (re
 		return refused, h.ownDirectory(c)
 	}
 	if !filepath.IsAbs(c.Payload.Cwd) {
-		return refusal(decide.RefusedDirectory, "cwd must be an absolute path"), nil
+		return refusal(decide.RefusedDirectory, "the directory must be an absolute path"), nil
 	}
 	c.Payload.Cwd = filepath.Clean(c.Payload.Cwd)
 	if h.opt.Roots == nil {
@@ -71,7 +71,7 @@ func (h *Host) ownDirectory(c *decide.Create) error {
 func insideOf(roots []string, dir string) string {
 	dir, err := filepath.EvalSymlinks(dir)
 	if info, statErr := os.Stat(dir); err != nil || statErr != nil || !info.IsDir() {
-		return "cwd is no directory of this machine"
+		return "no such directory is on this machine"
 	}
 	for _, root := range roots {
 		root, err := filepath.EvalSymlinks(root)
@@ -83,5 +83,5 @@ func insideOf(roots []string, dir string) string {
 			return ""
 		}
 	}
-	return "cwd lies in none of the directories that workspaces.roots names"
+	return "the directory lies in none of those that workspaces.roots names"
 }

@@ -3,7 +3,10 @@ package naryahttp
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/mahati-host/mahati/internal/decide"
@@ -57,7 +60,11 @@ func (c *checked) err() error {
 	if len(c.fields) == 0 {
 		return nil
 	}
-	e := narya.Refuse(narya.CodeInvalid, "fields of the request have values that cannot be")
+	var each []string
+	for _, field := range slices.Sorted(maps.Keys(c.fields)) {
+		each = append(each, field+": "+c.fields[field])
+	}
+	e := narya.Refuse(narya.CodeInvalid, "%s", strings.Join(each, "; "))
 	e.Fields = c.fields
 	return e
 }

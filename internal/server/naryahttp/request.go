@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/mahati-host/mahati/internal/access"
 	"github.com/mahati-host/mahati/internal/server"
@@ -67,7 +68,7 @@ func (r *request) flag(name string) (bool, error) {
 func (r *request) word(name string, words ...string) (string, error) {
 	value := r.query.Get(name)
 	if r.query.Has(name) && !slices.Contains(words, value) {
-		return "", malformed(name + " is none of the words that it may be")
+		return "", malformed(name + " must be one of " + strings.Join(words, ", "))
 	}
 	return value, nil
 }

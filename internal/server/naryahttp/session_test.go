@@ -129,6 +129,25 @@ func TestModelNotice(t *testing.T) {
 	})
 }
 
+// A refusal says what to do in its message, too: a person may see nothing else of it.
+func TestRefusalsSayWhatMayBe(t *testing.T) {
+	setup(t, func(t *testing.T, b *bed, one, _ string) {
+		for path, want := range map[string]string{
+			"/v1/sessions?status=busy":                "status must be one of idle, running, waiting, archived",
+			"/v1/permissions/decisions?decision=none": "decision must be one of allow, deny, expired",
+			"/v1/workflows?status=idle":               "status must be one of running, completed, failed, stopped",
+		} {
+			if got := b.wantError(b.get(path), narya.CodeMalformed); got.field("message") != want {
+				t.Errorf("%s: got %s, want %q", path, got, want)
+			}
+		}
+		got := b.wantError(b.post("/v1/sessions", `{"repository":"here","posture":"away"}`), narya.CodeInvalid, "repository", "posture")
+		if want := "posture: must be one of attended, detached; repository: must be an absolute path"; got.field("message") != want {
+			t.Errorf("got %s, want %q", got, want)
+		}
+	})
+}
+
 // What cannot be is refused with its field, and changes nothing.
 func TestSessionRefusals(t *testing.T) {
 	setup(t, func(t *testing.T, b *bed, one, _ string) {
