@@ -206,7 +206,7 @@ type branching struct {
 // branchSession makes a session that goes on from another one, from its end or an entry.
 func (b *Binding) branchSession(w http.ResponseWriter, r *request) error {
 	var c branching
-	if err := r.decode(&c); err != nil {
+	if err := r.decodeOptional(&c); err != nil {
 		return err
 	}
 	var is checked

@@ -127,10 +127,8 @@ func turnOf(run string) turn {
 // one (R14), or of the one under way.
 func (b *Binding) interrupt(w http.ResponseWriter, r *request) error {
 	var body turn
-	if r.ContentLength != 0 { // a body is optional
-		if err := r.decode(&body); err != nil {
-			return err
-		}
+	if err := r.decodeOptional(&body); err != nil {
+		return err
 	}
 	view, err := b.view(r, access.StopRun) // who does not reach it learns nothing of its turns
 	if err != nil {

@@ -53,6 +53,14 @@ func (r *request) commandID() (string, error) {
 // an optional field left out. A known field of a wrong type is named (NRY-0003).
 func (r *request) decode(v any) error { return server.DecodeBody(r.Request, v) }
 
+// decodeOptional reads a body all fields of which are optional: none at all is as good as {}.
+func (r *request) decodeOptional(v any) error {
+	if r.ContentLength == 0 {
+		return nil
+	}
+	return r.decode(v)
+}
+
 // flag reads a parameter that is true or false; absent is false.
 func (r *request) flag(name string) (bool, error) {
 	switch value := r.query.Get(name); {

@@ -148,6 +148,17 @@ func TestRefusalsSayWhatMayBe(t *testing.T) {
 	})
 }
 
+// All that a branch may be told is optional, and so is its body.
+func TestBranchWithoutABody(t *testing.T) {
+	setup(t, func(t *testing.T, b *bed, one, _ string) {
+		parent := b.made(in(one))
+		got := b.want(b.post("/v1/sessions/"+parent+"/branch", ""), 201)
+		if got.field("parentSessionId") != parent {
+			t.Errorf("got %s, want a branch of %s", got, parent)
+		}
+	})
+}
+
 // What cannot be is refused with its field, and changes nothing.
 func TestSessionRefusals(t *testing.T) {
 	setup(t, func(t *testing.T, b *bed, one, _ string) {
