@@ -113,6 +113,7 @@ func (b *Binding) createSession(w http.ResponseWriter, r *request) error {
 const workspace = "default"
 
 // make makes a session with a command and answers with it: 201, or 200 where it was there.
+// finish adds what the request says about it, so not where the id alone has found it.
 func (b *Binding) make(w http.ResponseWriter, r *request, id string, c decide.Command, finish func(*narya.Session)) error {
 	key, err := r.commandID()
 	if err != nil {
@@ -131,6 +132,9 @@ func (b *Binding) make(w http.ResponseWriter, r *request, id string, c decide.Co
 	status := http.StatusCreated
 	if a.Status == decide.AlreadyApplied {
 		status = http.StatusOK
+		if key == "" {
+			finish = nil
+		}
 	}
 	return b.show(w, r, id, status, access.CreateSession, finish)
 }
@@ -169,7 +173,7 @@ func (b *Binding) shown(r *request, id string, action access.Action) (*narya.Ses
 // chosenByHost says that nobody chose the model, where others could have been chosen.
 func (b *Binding) chosenByHost(c creation, s *narya.Session) string {
 	offered := b.host.Models(cmp.Or(c.Agent, b.host.DefaultAgent()))
-	if c.Model != "" || s.Model == "" || len(offered) < 2 {
+	if c.Model != "" || len(offered) < 2 || offered[0].Provider != s.Provider || offered[0].ID != s.Model {
 		return ""
 	}
 	var others []string

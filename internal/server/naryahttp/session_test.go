@@ -129,6 +129,27 @@ func TestModelNotice(t *testing.T) {
 	})
 }
 
+// Who finds a session by its id did not make it: what somebody chose is not said to have been
+// chosen by nobody. The same request again, by its key, is told the same.
+func TestModelNoticeOfASessionThatIsThere(t *testing.T) {
+	setup(t, func(t *testing.T, b *bed, one, _ string) {
+		b.want(b.post("/v1/sessions", fmt.Sprintf(`{"repository":%q,"sessionId":"chosen","model":"one"}`, one)), 201)
+		if got := b.want(b.post("/v1/sessions", fmt.Sprintf(`{"repository":%q,"sessionId":"chosen"}`, one)), 200); got.field("modelNotice") != "" {
+			t.Errorf("somebody chose: %s", got)
+		}
+		again := func() reply { return b.withKey("k", "POST", "/v1/sessions", in(one)) }
+		first := b.want(again(), 201).field("modelNotice")
+		got := again()
+		if first == "" || got.field("modelNotice") != first {
+			t.Errorf("the same request again: got %s, want the notice %q", got, first)
+		}
+		b.want(b.put("/v1/sessions/"+got.field("id")+"/model", `{"model":"two"}`), 200)
+		if got = again(); got.field("modelNotice") != "" {
+			t.Errorf("it runs on another model since: %s", got)
+		}
+	})
+}
+
 // A refusal says what to do in its message, too: a person may see nothing else of it.
 func TestRefusalsSayWhatMayBe(t *testing.T) {
 	setup(t, func(t *testing.T, b *bed, one, _ string) {
