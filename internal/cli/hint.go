@@ -23,6 +23,8 @@ func hintFor(err error) string {
 		return hintUnreachable
 	case errors.As(err, &no) && no.code == string(narya.CodeCursorAhead):
 		return hintOtherStore
+	case errors.As(err, &no) && no.code == string(narya.CodeNoSuchRoute):
+		return "the host serves Narya on the socket of its home alone: leave --url out, or set narya.tcp = true in its config.toml"
 	case errors.As(err, &no):
 		return hintForStatus(no.status)
 	case errors.As(err, &setting):
