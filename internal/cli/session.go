@@ -60,16 +60,20 @@ func (f sessionFlags) change(ctx context.Context, a *app, method, path, field st
 	if err != nil {
 		return fmt.Errorf("read the session: %w", err)
 	}
-	return a.printSession(is)
+	id := is.ID
+	if id == narya.UUID(narya.KindSession, f.Session) {
+		id = f.Session // the name that the other commands know too
+	}
+	return a.printSession(id, is)
 }
 
-// printSession prints a session for people, on one line.
-func (a *app) printSession(s *narya.Session) error {
+// printSession prints a session for people, on one line, by the id that they call it.
+func (a *app) printSession(id string, s *narya.Session) error {
 	model := s.Model
 	if model != "" {
 		model = s.Provider + "/" + s.Model
 	}
-	_, err := fmt.Fprintln(a.out, oneLine(joined("  ", s.ID, string(s.Status), s.Title, s.Repository,
+	_, err := fmt.Fprintln(a.out, oneLine(joined("  ", id, string(s.Status), s.Title, s.Repository,
 		joined(" ", model, s.Variant), prefixed("style ", s.Style), string(s.Posture), s.ModelNotice)))
 	return err
 }
