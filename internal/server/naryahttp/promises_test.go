@@ -350,6 +350,25 @@ steps:
 	}
 }
 
+func TestPromiseOfIntercom(t *testing.T) {
+	events := promise(t, bedOptions{}, func(b *bed) {
+		one, two := b.begun("s1"), b.begun("s2")
+		for _, said := range []string{"first", "second"} {
+			b.want(b.post("/v1/sessions/"+one+"/intercom", `{"to":`+quote(b.nameOf(two))+`,"content":"`+said+`"}`), 202)
+		}
+		pass(time.Second)
+	})
+	wantList(t, "said", fields(events, narya.TypeIntercomMessage, "content"), "first", "second")
+	for i, e := range events {
+		if m, ok := e.Payload.(*narya.IntercomMessage); ok {
+			entry, ok := events[i-1].Payload.(*narya.EntryAppended)
+			if !ok || entry.Kind != narya.EntryIntercom || events[i-1].SessionID != e.SessionID {
+				t.Errorf("%q stands behind %s", m.Content, events[i-1].data)
+			}
+		}
+	}
+}
+
 // TestPromisesHaveTests holds the table of docs/narya.md to the tests.
 func TestPromisesHaveTests(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/narya.md")
@@ -395,5 +414,5 @@ var caused = []narya.Type{
 	narya.TypeMessageEnd, narya.TypeEntryAppended, narya.TypeToolCallStarted, narya.TypeToolCallUpdate,
 	narya.TypeToolCallFinished, narya.TypePermissionAsked, narya.TypePermissionDecided, narya.TypeQuestionAsked,
 	narya.TypeLaneStarted, narya.TypeLaneFinished, narya.TypeQueuedInputWithdrawn, narya.TypeTaskList,
-	narya.TypeWorkflowProgress, narya.TypeExtension,
+	narya.TypeIntercomMessage, narya.TypeWorkflowProgress, narya.TypeExtension,
 }

@@ -16,7 +16,7 @@ func TestReferenceStreams(t *testing.T) {
 		"figures": TestPromiseFiguresAreKnownOnes, "messages": TestPromiseMessagesAndRounds, "waiting": TestPromiseOfWaitingMessages,
 		"calls": TestPromiseOfCalls, "permissions": TestPromiseOfPermissions, "questions": TestPromiseOfQuestions,
 		"lanes": TestPromiseOfLanes, "tasks": TestPromiseOfTasks, "workflows": TestPromiseOfWorkflows,
-		"extensions": TestPromiseOfExtensions, "intercom": TestIntercomMessage,
+		"extensions": TestPromiseOfExtensions, "intercom": TestPromiseOfIntercom,
 	} {
 		t.Run(name, test)
 	}
