@@ -11,6 +11,7 @@ import (
 	"github.com/mahati-host/mahati/internal/decide"
 	"github.com/mahati-host/mahati/internal/host"
 	"github.com/mahati-host/mahati/internal/server"
+	"github.com/mahati-host/mahati/narad"
 	"github.com/mahati-host/mahati/narya"
 )
 
@@ -197,21 +198,22 @@ func (b *Binding) withdraw(w http.ResponseWriter, r *request) error {
 }
 
 // waitedFor returns the run for which the message of an entry waits, or has waited: whether
-// it does still is for the session's owner to say, who knows what was told before.
+// it does still is for the session's owner to say, who knows what was told before. What
+// another session said has its entry as it comes, right before it begins to wait.
 func waitedFor(ctx context.Context, v *host.View, entryID string) (run string, err error) {
 	_, at, err := v.Entry(ctx, entryID)
-	if errors.Is(err, host.ErrNotFound) {
-		return "", refuse(narya.CodeNotWaiting, "")
+	var fact narad.Authority
+	if err == nil {
+		fact, err = v.Fact(ctx, at)
 	}
-	if err != nil {
-		return "", err
-	}
-	fact, err := v.Fact(ctx, at)
-	if err != nil {
-		return "", err
+	if _, told := facts.Read[facts.Told](fact, facts.Intercom); told {
+		fact, err = v.Fact(ctx, at+1)
 	}
 	queued, waited := facts.Read[facts.Queued](fact, facts.InputQueued)
-	if !waited {
+	switch {
+	case err != nil && !errors.Is(err, host.ErrNotFound):
+		return "", err
+	case !waited || narya.MessageEntryID(v.Session(), queued.MessageID) != entryID:
 		return "", refuse(narya.CodeNotWaiting, "")
 	}
 	return queued.RunID, nil

@@ -351,6 +351,36 @@ func TestWithdraw(t *testing.T) {
 	})
 }
 
+// What was taken back can be told again: with its key it has the first answer, however long
+// ago its message waited, and another entry under the key is refused.
+func TestWithdrawToldAgain(t *testing.T) {
+	bubble(t, bedOptions{agent: newWorker(make(chan string, 10))}, func(t *testing.T, b *bed) {
+		b.create("s1", "")
+		b.create("s2", "")
+		b.tell("s1", "work", "")
+		synctest.Wait()
+		b.want(b.post(path("s2", "intercom"), `{"to":`+quote(b.nameOf(uuid("s1")))+`,"content":"from two"}`), http.StatusAccepted)
+		synctest.Wait()
+		b.tell("s1", "one", "")
+		two := b.tell("s1", "two", "")
+		inputs := b.want(b.get("/v1/sessions/"+uuid("s1")), 200).items("pendingInputs")
+		if len(inputs) != 3 {
+			t.Fatalf("%d messages wait, want 3", len(inputs))
+		}
+		for _, item := range inputs[:2] {
+			entry := reply{body: item}.field("entryId")
+			input, key := path("s1", "inputs/"+entry), "k:"+entry
+			first := b.want(b.withKey(key, "DELETE", input, ""), 200)
+			if again := b.want(b.withKey(key, "DELETE", input, ""), 200); again.body != first.body {
+				t.Errorf("told again: got %s, want %s", again, first)
+			}
+			b.wantError(b.withKey(key, "DELETE", path("s1", "inputs/"+two.field("entryId")), ""), narya.CodeConflict)
+			b.wantError(b.withKey("other:"+entry, "DELETE", input, ""), narya.CodeNotWaiting)
+		}
+		b.waiting("s1", two)
+	})
+}
+
 // Who may only look gives no work, stops none and takes nothing back.
 func TestWhoMaySpeak(t *testing.T) {
 	bubble(t, bedOptions{agent: acts(waits), tcp: true}, func(t *testing.T, b *bed) {
