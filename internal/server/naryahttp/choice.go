@@ -42,7 +42,7 @@ func (b *Binding) listAgents(w http.ResponseWriter, r *request) error {
 
 func (b *Binding) listModels(w http.ResponseWriter, r *request) error {
 	of := r.query.Get("agent")
-	if server.CheckText("agent", of, maxName, oneLine) != nil {
+	if r.query.Has("agent") && of == "" || server.CheckText("agent", of, maxName, oneLine) != nil {
 		return malformed("agent is no name")
 	}
 	var all []modelChoice

@@ -31,34 +31,38 @@ var clientKinds = []string{"inline", "tui", "oneshot", "api", "unknown"}
 
 // creation is the body of a request for a new session.
 type creation struct {
-	SessionID  string `json:"sessionId"`
-	Repository string `json:"repository"`
-	Title      string `json:"title"`
-	ClientKind string `json:"clientKind"`
-	Agent      string `json:"agent"`
-	Provider   string `json:"provider"`
-	Model      string `json:"model"`
-	Variant    string `json:"variant"`
-	Style      string `json:"style"`
-	Posture    string `json:"posture"`
+	SessionID  *string `json:"sessionId"`
+	Repository string  `json:"repository"`
+	Title      string  `json:"title"`
+	ClientKind *string `json:"clientKind"`
+	Agent      string  `json:"agent"`
+	Provider   string  `json:"provider"`
+	Model      string  `json:"model"`
+	Variant    string  `json:"variant"`
+	Style      string  `json:"style"`
+	Posture    *string `json:"posture"`
 }
 
-func (c *creation) check() error {
+// command checks what a session is to be, and makes a command of it. The id is "" where the
+// host is to give one.
+func (c *creation) command() (id string, command decide.Create, err error) {
 	var is checked
-	if c.SessionID != "" {
-		is.note(server.CheckID("sessionId", c.SessionID))
-	}
+	id = is.id("sessionId", c.SessionID)
 	if !filepath.IsAbs(c.Repository) {
 		is.add("repository", "must be an absolute path")
 	}
 	is.note(server.CheckText("repository", c.Repository, maxPath, oneLine))
 	is.title(c.Title)
-	is.word("clientKind", c.ClientKind, clientKinds...)
-	is.word("posture", c.Posture, facts.Attended, facts.Detached)
+	kind := is.word("clientKind", c.ClientKind, clientKinds...)
+	posture := is.word("posture", c.Posture, facts.Attended, facts.Detached)
 	is.note(server.CheckText("agent", c.Agent, maxName, oneLine))
 	is.model(c.Provider, c.Model, c.Variant)
 	is.note(server.CheckText("style", c.Style, maxStyle, oneLine))
-	return is.err()
+	return id, decide.Create{Payload: facts.Created{
+		WorkspaceID: workspace, Cwd: c.Repository, ClientKind: recordedKind(kind), Title: c.Title, Agent: c.Agent,
+		RequiredProfiles: host.RequiredProfiles.IDs(), Provider: c.Provider, Model: c.Model, Variant: c.Variant,
+		Style: c.Style, Posture: posture,
+	}}, is.err()
 }
 
 func (c *checked) title(title string) {
@@ -74,11 +78,38 @@ func (c *checked) model(provider, model, variant string) {
 	c.note(server.CheckText("variant", variant, maxName, oneLine))
 }
 
-// word demands one of some words, or nothing.
-func (c *checked) word(field, value string, words ...string) {
-	if value != "" && !slices.Contains(words, value) {
+// word reads a field that is one of some words; absent is "". What is given and empty is
+// none of them.
+func (c *checked) word(field string, given *string, words ...string) string {
+	if given == nil {
+		return ""
+	}
+	if !slices.Contains(words, *given) {
 		c.add(field, "must be one of "+strings.Join(words, ", "))
 	}
+	return *given
+}
+
+// id reads an id of the client's choice; absent is "".
+func (c *checked) id(field string, given *string) string {
+	if given == nil {
+		return ""
+	}
+	c.note(server.CheckID(field, *given))
+	return *given
+}
+
+// uuid reads a field that names something, in lower case; absent is "". An empty one names
+// nothing, and is no absent one: a client that lost an id must not get what no id means.
+func (c *checked) uuid(field string, given *string) string {
+	if given == nil {
+		return ""
+	}
+	id, ok := narya.ParseUUID(*given)
+	if !ok {
+		c.add(field, "must be a UUID")
+	}
+	return id
 }
 
 // recordedKind is the kind of client that is recorded: nothing of one that does not know
@@ -96,15 +127,11 @@ func (b *Binding) createSession(w http.ResponseWriter, r *request) error {
 	if err := r.decode(&c); err != nil {
 		return err
 	}
-	if err := c.check(); err != nil {
+	id, command, err := c.command()
+	if err != nil {
 		return err
 	}
-	command := decide.Create{Payload: facts.Created{
-		WorkspaceID: workspace, Cwd: c.Repository, ClientKind: recordedKind(c.ClientKind), Title: c.Title, Agent: c.Agent,
-		RequiredProfiles: host.RequiredProfiles.IDs(), Provider: c.Provider, Model: c.Model, Variant: c.Variant,
-		Style: c.Style, Posture: c.Posture,
-	}}
-	return b.make(w, r, c.SessionID, command, func(s *narya.Session) {
+	return b.make(w, r, id, command, func(s *narya.Session) {
 		s.ModelNotice = cmp.Or(b.notRun(c.Variant, s), b.chosenByHost(c, s))
 	})
 }
@@ -201,10 +228,10 @@ func (b *Binding) notRun(variant string, s *narya.Session) string {
 
 // branching is the body of a request for a branch.
 type branching struct {
-	SessionID  string `json:"sessionId"`
-	EntryID    string `json:"entryId"`
-	Title      string `json:"title"`
-	ClientKind string `json:"clientKind"`
+	SessionID  *string `json:"sessionId"`
+	EntryID    *string `json:"entryId"`
+	Title      string  `json:"title"`
+	ClientKind *string `json:"clientKind"`
 }
 
 // branchSession makes a session that goes on from another one, from its end or an entry.
@@ -214,15 +241,9 @@ func (b *Binding) branchSession(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	var is checked
-	if c.SessionID != "" {
-		is.note(server.CheckID("sessionId", c.SessionID))
-	}
-	entry, ok := narya.ParseUUID(c.EntryID)
-	if c.EntryID != "" && !ok {
-		is.add("entryId", "must be a UUID")
-	}
+	id, entry := is.id("sessionId", c.SessionID), is.uuid("entryId", c.EntryID)
 	is.title(c.Title)
-	is.word("clientKind", c.ClientKind, clientKinds...)
+	kind := is.word("clientKind", c.ClientKind, clientKinds...)
 	if err := is.err(); err != nil {
 		return err
 	}
@@ -230,8 +251,8 @@ func (b *Binding) branchSession(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	command := decide.Branch{ParentSessionID: parent, Title: c.Title, ClientKind: recordedKind(c.ClientKind)}
-	if c.EntryID != "" {
+	command := decide.Branch{ParentSessionID: parent, Title: c.Title, ClientKind: recordedKind(kind)}
+	if entry != "" {
 		view, err := b.host.Attach(r.Context(), r.principal(), access.ReadSession, parent)
 		if err != nil {
 			return err
@@ -242,5 +263,5 @@ func (b *Binding) branchSession(w http.ResponseWriter, r *request) error {
 		}
 		command.ParentSessionID, command.Through = of.Session(), int64(at)
 	}
-	return b.make(w, r, c.SessionID, command, nil)
+	return b.make(w, r, id, command, nil)
 }

@@ -66,9 +66,9 @@ func (b *Binding) tell(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	var body struct {
-		To      string `json:"to"`
-		Content string `json:"content"`
-		Kind    string `json:"kind"`
+		To      string  `json:"to"`
+		Content string  `json:"content"`
+		Kind    *string `json:"kind"`
 	}
 	if err := r.decode(&body); err != nil {
 		return err
@@ -77,14 +77,12 @@ func (b *Binding) tell(w http.ResponseWriter, r *request) error {
 	if body.To == "" || len(body.To) > 256 {
 		c.add("to", "must be the name of a session")
 	}
-	if body.Kind != "" && body.Kind != string(narya.IntercomTold) && body.Kind != string(narya.IntercomAsk) {
-		c.add("kind", "must be message or ask")
-	}
+	kind := c.word("kind", body.Kind, string(narya.IntercomTold), string(narya.IntercomAsk))
 	checkSaid(&c, body.Content)
 	if err := c.err(); err != nil {
 		return err
 	}
-	return b.say(w, r, v, decide.Tell{To: body.To, Content: body.Content, Ask: body.Kind == string(narya.IntercomAsk)})
+	return b.say(w, r, v, decide.Tell{To: body.To, Content: body.Content, Ask: kind == string(narya.IntercomAsk)})
 }
 
 // say performs what makes a session speak, and answers with what was sent.

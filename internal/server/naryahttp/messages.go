@@ -27,8 +27,8 @@ func (b *Binding) messageRoutes() routes {
 // message is what is said to a session.
 type message struct {
 	Content       string   `json:"content"`
-	Kind          string   `json:"kind"`
-	MessageID     string   `json:"messageId"`
+	Kind          *string  `json:"kind"`
+	MessageID     *string  `json:"messageId"`
 	AttachmentIDs []string `json:"attachmentIds"`
 }
 
@@ -37,23 +37,19 @@ const maxAttachments = 32
 
 // command checks a message and makes a command of it (R16).
 func (m message) command() (c decide.Message, err error) {
-	c = decide.Message{MessageID: m.MessageID, Content: m.Content, AttachmentIDs: m.AttachmentIDs, WhenBusy: decide.WhenBusyQueue}
 	var wrong checked
+	c = decide.Message{
+		MessageID: wrong.id("messageId", m.MessageID), Content: m.Content, AttachmentIDs: m.AttachmentIDs,
+		WhenBusy: decide.WhenBusyQueue,
+	}
 	switch {
 	case m.Content == "":
 		wrong.add("content", "must not be empty")
 	case !c.Fits():
 		wrong.add("content", "is longer than a message may be")
 	}
-	switch narya.InputKind(m.Kind) {
-	case "", narya.InputFollowUp:
-	case narya.InputSteer:
+	if wrong.word("kind", m.Kind, string(narya.InputFollowUp), string(narya.InputSteer)) == string(narya.InputSteer) {
 		c.WhenBusy = decide.WhenBusySteer
-	default:
-		wrong.add("kind", "must be follow-up or steer")
-	}
-	if m.MessageID != "" {
-		wrong.note(server.CheckID("messageId", m.MessageID))
 	}
 	if len(m.AttachmentIDs) > maxAttachments {
 		wrong.add("attachmentIds", "may have at most "+strconv.Itoa(maxAttachments))
@@ -127,8 +123,15 @@ func turnOf(run string) turn {
 // interrupt asks for the end of a turn: of the one that is named, which never is the next
 // one (R14), or of the one under way.
 func (b *Binding) interrupt(w http.ResponseWriter, r *request) error {
-	var body turn
+	var body struct {
+		TurnID *string `json:"turnId"`
+	}
 	if err := r.decodeOptional(&body); err != nil {
+		return err
+	}
+	var wrong checked
+	turnID := wrong.uuid("turnId", body.TurnID)
+	if err := wrong.err(); err != nil {
 		return err
 	}
 	view, err := b.view(r, access.StopRun) // who does not reach it learns nothing of its turns
@@ -136,8 +139,8 @@ func (b *Binding) interrupt(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	session, run := view.Session(), ""
-	if body.TurnID != "" {
-		if run, err = b.runOf(r, session, body.TurnID); err != nil {
+	if turnID != "" {
+		if run, err = b.runOf(r, session, turnID); err != nil {
 			return err
 		}
 	}
@@ -157,14 +160,10 @@ func (b *Binding) interrupt(w http.ResponseWriter, r *request) error {
 // runOf returns the run of a turn of the session. One that waits may have no place in the
 // store yet: it is asked for under its own id.
 func (b *Binding) runOf(r *request, session, turnID string) (string, error) {
-	uuid, ok := narya.ParseUUID(turnID)
-	if !ok {
-		return "", invalid("turnId", "must be a UUID")
-	}
-	of, run, err := b.host.Alias(r.Context(), narya.KindRun, uuid)
+	of, run, err := b.host.Alias(r.Context(), narya.KindRun, turnID)
 	switch {
 	case errors.Is(err, host.ErrNotFound):
-		return uuid, nil
+		return turnID, nil
 	case err == nil && of != session:
 		return "", refuse(narya.CodeTurnNotFound, "")
 	}

@@ -381,6 +381,39 @@ func TestWithdrawToldAgain(t *testing.T) {
 	})
 }
 
+// A word or an id that is empty is none: it is refused, and not taken for one that is absent,
+// which would mean whatever is under way, or everything.
+func TestEmptyIsNotAbsent(t *testing.T) {
+	bubble(t, bedOptions{agent: acts(permits)}, func(t *testing.T, b *bed) {
+		b.create("s1", "go")
+		synctest.Wait()
+		repository := `"repository":` + quote(t.TempDir())
+		before := b.newest()
+		for _, c := range []struct{ path, body, field string }{
+			{path("s1", "interrupt"), `{"turnId":""}`, "turnId"},
+			{path("s1", "branch"), `{"entryId":""}`, "entryId"},
+			{path("s1", "branch"), `{"sessionId":""}`, "sessionId"},
+			{path("s1", "branch"), `{"clientKind":""}`, "clientKind"},
+			{path("s1", "messages"), `{"content":"x","messageId":""}`, "messageId"},
+			{path("s1", "messages"), `{"content":"x","kind":""}`, "kind"},
+			{path("s1", "intercom"), `{"to":"x","content":"x","kind":""}`, "kind"},
+			{"/v1/sessions", `{` + repository + `,"sessionId":""}`, "sessionId"},
+			{"/v1/sessions", `{` + repository + `,"clientKind":""}`, "clientKind"},
+			{"/v1/sessions", `{` + repository + `,"posture":""}`, "posture"},
+			{"/v1/permissions/" + b.only() + "/decision", `{"decision":"allow","remember":""}`, "remember"},
+		} {
+			b.wantError(b.post(c.path, c.body), narya.CodeInvalid, c.field)
+		}
+		b.wantError(b.put(path("s1", "posture"), `{"posture":""}`), narya.CodeInvalid, "posture")
+		for _, query := range []string{"sessions?repository=", "sessions?status=", "models?agent=", "permissions?sessionId="} {
+			b.wantError(b.get("/v1/"+query), narya.CodeMalformed)
+		}
+		if got := b.newest(); got != before {
+			t.Errorf("%d events came of refusals", got-before)
+		}
+	})
+}
+
 // Who may only look gives no work, stops none and takes nothing back.
 func TestWhoMaySpeak(t *testing.T) {
 	bubble(t, bedOptions{agent: acts(waits), tcp: true}, func(t *testing.T, b *bed) {

@@ -175,9 +175,9 @@ const maxReason = 1024
 
 func (b *Binding) decide(w http.ResponseWriter, r *request) error {
 	var body struct {
-		Decision string `json:"decision"`
-		Remember string `json:"remember"`
-		Reason   string `json:"reason"`
+		Decision string  `json:"decision"`
+		Remember *string `json:"remember"`
+		Reason   string  `json:"reason"`
 	}
 	if err := r.decode(&body); err != nil {
 		return err
@@ -186,9 +186,7 @@ func (b *Binding) decide(w http.ResponseWriter, r *request) error {
 	if body.Decision != decide.Allow && body.Decision != decide.Deny {
 		wrong.add("decision", "must be allow or deny")
 	}
-	if body.Remember != "" && body.Remember != facts.ForSession && body.Remember != facts.ForLane {
-		wrong.add("remember", "must be session or lane")
-	}
+	remember := wrong.word("remember", body.Remember, facts.ForSession, facts.ForLane)
 	wrong.note(server.CheckText("reason", body.Reason, maxReason, true))
 	if err := wrong.err(); err != nil {
 		return err
@@ -198,7 +196,7 @@ func (b *Binding) decide(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	command.Decision, command.Remember, command.Reason = body.Decision, body.Remember, body.Reason
+	command.Decision, command.Remember, command.Reason = body.Decision, remember, body.Reason
 	a, err := b.do(r, host.Request{Action: access.ResolveInterrupt, Session: session, Command: command}, "")
 	if err == nil {
 		err = decisionRefused(a)

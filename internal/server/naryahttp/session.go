@@ -125,7 +125,7 @@ func (b *Binding) listSessions(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	repository := r.query.Get("repository")
-	if server.CheckText("repository", repository, maxPath, oneLine) != nil {
+	if r.query.Has("repository") && repository == "" || server.CheckText("repository", repository, maxPath, oneLine) != nil {
 		return malformed("repository is no path")
 	}
 	at, err := b.page(r, "narya sessions", status, kind, repository)

@@ -183,20 +183,20 @@ func (b *Binding) chooseStyle(w http.ResponseWriter, r *request) error {
 
 func (b *Binding) setPosture(w http.ResponseWriter, r *request) error {
 	var body struct {
-		Posture string `json:"posture"`
+		Posture *string `json:"posture"`
 	}
 	if err := r.decode(&body); err != nil {
 		return err
 	}
 	var is checked
-	if body.Posture == "" {
+	if body.Posture == nil {
 		is.add("posture", "is required")
 	}
-	is.word("posture", body.Posture, facts.Attended, facts.Detached)
+	posture := is.word("posture", body.Posture, facts.Attended, facts.Detached)
 	if err := is.err(); err != nil {
 		return err
 	}
-	return b.change(w, r, access.UpdateSession, decide.SetPosture{Posture: body.Posture}, nil)
+	return b.change(w, r, access.UpdateSession, decide.SetPosture{Posture: posture}, nil)
 }
 
 // maxCeiling bounds what a session may be allowed to spend, in US dollars.
