@@ -4,7 +4,9 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -18,11 +20,15 @@ import (
 // learner is an agent that notes what each run and each of its starts is told.
 type learner struct {
 	models *[]agent.Model // nil: it cannot tell
+
+	mu     sync.Mutex // a run may go on beside the test
 	runs   []agent.Info
 	opened []agent.Session
 }
 
 func (l *learner) Open(_ context.Context, s agent.Session) (agent.Agent, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.opened = append(l.opened, s)
 	return l, nil
 }
@@ -32,8 +38,23 @@ func (*learner) Steer(context.Context, agent.Message) error { return nil }
 func (*learner) Close() error                               { return nil }
 
 func (l *learner) Run(ctx context.Context, h agent.Handle) agent.Ending {
+	l.mu.Lock()
 	l.runs = append(l.runs, h.Info())
+	l.mu.Unlock()
 	return speaks(ctx, h)
+}
+
+// told is what each run until now was told, and opens what each start was.
+func (l *learner) told() []agent.Info {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.runs)
+}
+
+func (l *learner) opens() []agent.Session {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.opened)
 }
 
 func (l *learner) DefaultModel() (agent.Model, bool) {
@@ -92,12 +113,12 @@ func TestRunsWorkWithWhatWasChosen(t *testing.T) {
 		up(decide.ChooseStyle{Style: "brief"})
 		s.through("two")
 		s.through("three")
-		if len(l.opened) != 2 || l.opened[1].Cwd != second {
-			t.Errorf("the agent was opened with %+v, want once in each directory", l.opened)
+		if len(l.opens()) != 2 || l.opens()[1].Cwd != second {
+			t.Errorf("the agent was opened with %+v, want once in each directory", l.opens())
 		}
 		want := agent.Chosen{Provider: "p", Model: "two", Variant: "high", Style: "Be brief."}
-		if got := l.runs[2].Chosen; got != want || l.runs[2].Cwd != second {
-			t.Errorf("the run was told %+v in %s, want %+v in %s", got, l.runs[2].Cwd, want, second)
+		if got := l.told()[2].Chosen; got != want || l.told()[2].Cwd != second {
+			t.Errorf("the run was told %+v in %s, want %+v in %s", got, l.told()[2].Cwd, want, second)
 		}
 		refused(decide.Move{Cwd: filepath.Join(home, "missing")}, decide.RefusedDirectory)
 		refused(decide.Move{Cwd: "relative"}, decide.RefusedDirectory)
@@ -110,12 +131,12 @@ func TestRunsWorkWithWhatWasChosen(t *testing.T) {
 
 		models = models[:1]
 		s.through("four") // the host takes another one
-		if got := l.runs[3].Chosen; got.Model != "one" || got.Variant != "" || got.Style != "Be brief." {
+		if got := l.told()[3].Chosen; got.Model != "one" || got.Variant != "" || got.Style != "Be brief." {
 			t.Errorf("the run was told %+v, want the model that is left", got)
 		}
 		models = nil
 		s.through("five")
-		if story := s.story("s1"); !strings.HasSuffix(story, "run.error") || len(l.runs) != 4 {
+		if story := s.story("s1"); !strings.HasSuffix(story, "run.error") || len(l.told()) != 4 {
 			t.Errorf("a run without any model: %s", story)
 		}
 		refused(decide.ChooseModel{Model: "one"}, decide.RefusedNoModel)
@@ -132,7 +153,7 @@ func TestBranchesGoOn(t *testing.T) {
 		last := int64(len(s.facts("s1")))
 		s.through("too late")
 		var message string
-		for _, m := range l.runs {
+		for _, m := range l.told() {
 			if m.Prompt.Content == "a secret" {
 				message = m.Prompt.MessageID
 			}
@@ -163,7 +184,7 @@ func TestBranchesGoOn(t *testing.T) {
 			{Role: "user", Content: "second"}, {Role: "assistant", Content: "Hello, world."},
 		}
 		for run, want := range map[string][]agent.Said{"first": nil, "second": want[:3], "third": want} {
-			for _, r := range l.runs {
+			for _, r := range l.told() {
 				if r.Prompt.Content == run && !equalSaid(r.Before, want) {
 					t.Errorf("%s: got %+v, want %+v", run, r.Before, want)
 				}
@@ -196,7 +217,8 @@ func TestBranchesAreToldTheNewest(t *testing.T) {
 		s.say("s2", "go")
 		pass(1e9)
 		size := 0
-		told := l.runs[len(l.runs)-1].Before
+		runs := l.told()
+		told := runs[len(runs)-1].Before
 		for _, m := range told {
 			size += len(m.Content)
 		}
