@@ -130,7 +130,7 @@ steps:
 	}
 	b.must(filepath.WalkDir(b.home, func(path string, d fs.DirEntry, err error) error {
 		name := filepath.Base(path)
-		if err != nil || d.IsDir() || name == "config.toml" || name == "token" {
+		if err != nil || !d.Type().IsRegular() || name == "config.toml" || name == "token" {
 			return err
 		}
 		text, err := os.ReadFile(path)
