@@ -3,6 +3,7 @@ package field_test
 import (
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -162,6 +163,9 @@ func (c contracts) ended(session, run string, narada narad.Type, headless harnes
 		if n := strings.Count(" "+strings.Join(text(types), " ")+" ", " "+string(want)+" "); n != 1 {
 			c.t.Errorf("Narya told %d times of %s: %v", n, want, types)
 		}
+	}
+	if c.agent == "acp" && !slices.Contains(types, narya.TypeMessageStart) {
+		c.t.Errorf("Narya told of no round: %v", types)
 	}
 	audit := c.narya(http.MethodGet, "/permissions/decisions?sessionId="+shown(session), nil, http.StatusOK)
 	if !strings.Contains(string(audit.body), `"decision":"`+decision+`"`) {
