@@ -71,7 +71,7 @@ func (r Resolve) closed(d *draft) Answer {
 	}
 	switch {
 	case was.Decision == narad.DecisionExpired:
-		answer.Status, answer.Detail = Expired, "the interrupt has expired"
+		answer.Status, answer.Decision, answer.Detail = Expired, was.Decision, "the interrupt has expired"
 	case answer.Decision == r.Decision:
 		answer.Status, answer.Detail = AlreadyApplied, ""
 	}

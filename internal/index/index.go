@@ -1,6 +1,7 @@
 package index
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"time"
@@ -320,7 +321,7 @@ func (c *changes) interruptResolved(f *narad.InterruptResolved) {
 		Value: value(Interrupt{
 			RunID: f.RunID, RootRunID: f.RootRunID, WorkflowID: asker(f.Scope, f.WorkflowID),
 			WaitID: f.WaitID, Kind: asked.Kind,
-			Decision: f.Decision, Members: decided(f.Members), SessionSequence: f.SessionSequence,
+			Decision: f.Decision, Members: decided(f.Members, c.desk.Votes[f.InterruptID]), SessionSequence: f.SessionSequence,
 		}),
 	})
 	if asked.ExpiresAt != "" {
@@ -336,13 +337,15 @@ func asker(scope narad.Scope, workflowID string) string {
 	return workflowID
 }
 
-func decided(members []narad.MemberDecision) map[string]string {
+// decided is what became of each member: what was decided before stays, whatever became of
+// the rest of the pack.
+func decided(members []narad.MemberDecision, before map[string]string) map[string]string {
 	if len(members) == 0 {
 		return nil
 	}
 	decisions := make(map[string]string, len(members))
 	for _, m := range members {
-		decisions[m.RequestID] = m.Decision
+		decisions[m.RequestID] = cmp.Or(before[m.RequestID], m.Decision)
 	}
 	return decisions
 }

@@ -137,3 +137,20 @@ script: 1
 steps:
   - ask: {title: "Three?", kind: approval, actions: [approve, deny], members: [{id: a, action: edit}, {id: b, action: run}, {id: c, action: read}]}
 `
+
+// What was decided of a member stays decided where the rest of its pack is never settled.
+func TestMemberOfAPackThatExpired(t *testing.T) {
+	bubble(t, bedOptions{agent: scripted(t, packs)}, func(t *testing.T, b *bed) {
+		b.create("s1", "go")
+		synctest.Wait()
+		ids := b.pendingIDs("")
+		b.want(b.decide(ids[0], "allow", ""), 200)
+		b.want(b.post(path("s1", "interrupt"), ""), http.StatusAccepted)
+		synctest.Wait()
+		if again := b.want(b.decide(ids[0], "allow", ""), 200); again.field("decision") != "allow" {
+			t.Errorf("told again: got %s", again)
+		}
+		b.wantError(b.decide(ids[0], "deny", ""), narya.CodeAlreadyDecided)
+		b.wantError(b.decide(ids[1], "allow", ""), narya.CodeExpired)
+	})
+}
