@@ -93,6 +93,8 @@ type bedOptions struct {
 	edge      server.Options
 	streams   server.StreamOptions
 	heartbeat time.Duration
+	// silent hosts make sessions that began before the contract.
+	silent bool
 	// tcp serves as over TCP, for an administrator's token; else as on the owner's socket.
 	tcp bool
 	// journal is used instead of one in memory; before is a bed that was closed, whose
@@ -127,7 +129,9 @@ func begin(t *testing.T, o bedOptions) *bed {
 	}
 	logger := slog.New(slog.NewJSONHandler(b.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	o.host.Logger, o.host.Numbers, o.host.LogMapping = logger, numbers.Of, harness.Mapping
-	o.host.Mappings = facts.Mappings{Narya: int(narya.Mapping1)}
+	if !o.silent {
+		o.host.Mappings = facts.Mappings{Narya: int(narya.Mapping1)}
+	}
 	f := feed.New(b.journal, feed.Options{Logger: logger})
 	b.host = host.New(b.journal, f, castOf(o), o.host)
 	if err := b.host.Start(t.Context()); err != nil {

@@ -154,3 +154,17 @@ func TestMemberOfAPackThatExpired(t *testing.T) {
 		b.wantError(b.decide(ids[1], "allow", ""), narya.CodeExpired)
 	})
 }
+
+// A session that began before this contract was served is not found on it, by its own id
+// neither.
+func TestSessionBeforeTheContract(t *testing.T) {
+	bubble(t, bedOptions{silent: true}, func(t *testing.T, b *bed) {
+		const id = "0198c2f0-7c1e-7b0a-9f0e-3a5b7c9d1e2f"
+		b.create(id, "")
+		b.close()
+		b = begin(t, bedOptions{before: b})
+		b.wantError(b.get(path(id, "transcript")), narya.CodeSessionNotFound)
+		body := `{"repository":"/","sessionId":"` + id + `"}`
+		b.wantError(b.post("/v1/sessions", body), narya.CodeConflict)
+	})
+}

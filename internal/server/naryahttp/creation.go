@@ -2,6 +2,7 @@ package naryahttp
 
 import (
 	"cmp"
+	"errors"
 	"net/http"
 	"path/filepath"
 	"slices"
@@ -161,6 +162,9 @@ func (b *Binding) make(w http.ResponseWriter, r *request, id string, c decide.Co
 		status = http.StatusOK
 		if key == "" {
 			finish = nil
+		}
+		if _, err := b.session(r.Context(), narya.UUID(narya.KindSession, id)); errors.Is(err, host.ErrNotFound) {
+			return refuse(narya.CodeConflict, "the id belongs to a session that began before the host spoke this contract")
 		}
 	}
 	return b.show(w, r, id, status, access.CreateSession, finish)
