@@ -57,8 +57,8 @@ func (h *Host) Do(ctx context.Context, p access.Principal, r Request) (decide.An
 	}
 	t.command, t.refusal = command, answer
 	if start, ok := r.Command.(decide.StartWorkflow); ok {
-		if detail := h.checkWorkflow(&start); detail != "" {
-			t.refusal = refusal("", detail)
+		if field, detail := h.checkWorkflow(&start); detail != "" {
+			t.refusal = decide.Answer{Status: decide.Rejected, Detail: detail, Field: field}
 		}
 		t.command = start
 	}

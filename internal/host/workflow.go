@@ -16,22 +16,23 @@ import (
 	"github.com/mahati-host/mahati/narad/session"
 )
 
-// checkWorkflow reads the file of a workflow, or says why none can be started with it.
-func (h *Host) checkWorkflow(w *decide.StartWorkflow) (refusal string) {
+// checkWorkflow reads the file of a workflow, or says why none can be started with it, and
+// which field of the command is wrong.
+func (h *Host) checkWorkflow(w *decide.StartWorkflow) (field, refusal string) {
 	def, err := flow.Read([]byte(w.Definition), "")
 	if err != nil {
-		return err.Error()
+		return "definition", err.Error()
 	}
 	if len(w.Input) > flow.MaxData/2 {
-		return fmt.Sprintf("the input is larger than %d bytes", flow.MaxData/2)
+		return "input", fmt.Sprintf("the input is larger than %d bytes", flow.MaxData/2)
 	}
 	for _, name := range def.Agents() {
 		if _, known := h.agents.Kind(name); !known {
-			return fmt.Sprintf("no agent has the name %q", name)
+			return "definition", fmt.Sprintf("no agent has the name %q", name)
 		}
 	}
 	w.Name, w.Start, w.Steps = def.Name, def.Start, counted(def.Total())
-	return ""
+	return "", ""
 }
 
 // loadFlow reads the active workflow, if there is one.

@@ -155,6 +155,22 @@ func TestMemberOfAPackThatExpired(t *testing.T) {
 	})
 }
 
+// What is wrong with a workflow is named by the field that has it.
+func TestInputOfAWorkflow(t *testing.T) {
+	bubble(t, bedOptions{}, func(t *testing.T, b *bed) {
+		b.create("s1", "")
+		body := func(definition, input string) string {
+			return `{"sessionId":` + quote(uuid("s1")) + `,"definition":` + quote(definition) + `,"input":` + input + `}`
+		}
+		large := `"` + strings.Repeat("x", 600_000) + `"`
+		got := b.wantError(b.post("/v1/workflows", body(twoSteps, large)), narya.CodeInvalid, "input")
+		if got.field("fields", "definition") != "" {
+			t.Errorf("the definition is named: %s", got)
+		}
+		b.wantError(b.post("/v1/workflows", body("nonsense", "1")), narya.CodeInvalid, "definition")
+	})
+}
+
 // A session that began before this contract was served is not found on it, by its own id
 // neither.
 func TestSessionBeforeTheContract(t *testing.T) {

@@ -1,6 +1,7 @@
 package naryahttp
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"slices"
@@ -58,7 +59,7 @@ func (b *Binding) startWorkflow(w http.ResponseWriter, r *request) error {
 	case err != nil:
 		return err
 	case a.Status == decide.Rejected:
-		return invalid("definition", a.Detail)
+		return invalid(cmp.Or(a.Field, "definition"), a.Detail)
 	case a.Status == decide.Conflict && a.Err == "":
 		return refuse(narya.CodeBusy, a.Detail)
 	}
