@@ -4,7 +4,7 @@ import "strings"
 
 const exampleHead = `# The configuration of Mahati, <home>/config.toml. Every line that sets something
 # is shown with its default; take away the # to change it. Each setting but agents,
-# policy and harness.classify can also be given in the environment, in capitals and with _ for the
+# policy, narya.styles and harness.classify can also be given in the environment, in capitals and with _ for the
 # dot: MAHATI_STREAMS_HEARTBEAT=10s, lists separated by commas. Flags win over the
 # environment, the environment over this file. A key that is not known is an error.
 `
