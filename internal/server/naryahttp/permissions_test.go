@@ -380,10 +380,11 @@ func TestForget(t *testing.T) {
 	bubble(t, bedOptions{agent: acts(permits)}, func(t *testing.T, b *bed) {
 		b.create("s1", "ls\npwd")
 		for _, scope := range []string{"session", "lane"} {
-			b.want(b.decide(b.pendingIDs("")[0], "allow", scope), 200)
 			synctest.Wait()
+			b.want(b.decide(b.pendingIDs("")[0], "allow", scope), 200)
 		}
 		b.create("s2", "")
+		synctest.Wait()
 		rules := b.session("s1") + "/rules"
 		names := b.pages(rules)
 		if len(names) != 2 {
