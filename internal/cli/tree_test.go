@@ -133,6 +133,7 @@ func TestEveryCommandRefusesNonsense(t *testing.T) {
 // plainOnly are the commands that print no JSON, and why.
 var plainOnly = map[string]string{
 	"demo session":   "it is for eyes",
+	"demo contracts": "it is for eyes",
 	"demo executor":  "it is for eyes",
 	"export":         "it prints JSON lines anyway",
 	"config example": "it prints a file",
