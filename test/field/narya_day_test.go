@@ -42,7 +42,8 @@ func TestCase1ADayOfTheFirehose(t *testing.T) {
 	random := rand.New(rand.NewPCG(seed, 0))
 	b := newBed(t, busyDay, "MAHATI_NARYA_TCP=true")
 	d := &day{b: b, ctx: t.Context(), token: b.token}
-	d.place.Store(&b.url)
+	url := b.url
+	d.place.Store(&url)
 	first, _ := narya.ParseID(d.host("oldestEventId"))
 	d.begin = first - 1
 
