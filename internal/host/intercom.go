@@ -1,11 +1,13 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -277,7 +279,8 @@ type OpenAsk struct {
 	AskedAt string
 }
 
-// Asks lists the asks that were put to the session and are open, the oldest first.
+// Asks lists the asks that were put to the session and are open, in the order of their ids,
+// which is that of their age unless the clock went back.
 func (v *View) Asks(ctx context.Context) ([]OpenAsk, error) {
 	control, err := v.host.replay.Open(ctx, v.row.Session)
 	if err != nil {
@@ -292,6 +295,7 @@ func (v *View) Asks(ctx context.Context) ([]OpenAsk, error) {
 		told, _ := facts.Read[facts.Told](fact, facts.Intercom)
 		list = append(list, OpenAsk{AskID: ask.AskID, From: ask.From, Content: told.Content, AskedAt: fact.Envelope().Timestamp})
 	}
+	slices.SortFunc(list, func(a, b OpenAsk) int { return cmp.Compare(a.AskID, b.AskID) })
 	return list, nil
 }
 

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -242,11 +243,12 @@ func (v *View) Waiting(ctx context.Context) ([]desk.Waiting, error) {
 	return control.Desk.Queue, nil
 }
 
-// Remembered returns the decisions that the session remembers, the oldest first.
+// Remembered returns the decisions that the session remembers, in the order of the names of
+// their rules, which is that of their age unless the clock went back.
 func (v *View) Remembered(ctx context.Context) ([]facts.PermissionRule, error) {
 	control, err := v.host.replay.Open(ctx, v.row.Session)
 	if err != nil {
 		return nil, err
 	}
-	return control.Desk.Rules, nil
+	return slices.SortedFunc(slices.Values(control.Desk.Rules), func(a, b facts.PermissionRule) int { return cmp.Compare(a.Rule, b.Rule) }), nil
 }

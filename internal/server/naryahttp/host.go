@@ -2,7 +2,6 @@ package naryahttp
 
 import (
 	"net/http"
-	"time"
 
 	"github.com/mahati-host/mahati/internal/access"
 	"github.com/mahati-host/mahati/narad"
@@ -44,7 +43,7 @@ func (b *Binding) about(w http.ResponseWriter, r *request) error {
 	return write(w, http.StatusOK, about{
 		Version:   b.opt.Version,
 		StartedAt: narad.Timestamp(b.opt.Started),
-		UptimeMs:  max(0, time.Since(b.opt.Started).Milliseconds()),
+		UptimeMs:  max(0, b.opt.Now().Sub(b.opt.Started).Milliseconds()),
 		Mode:      modeServe,
 		Store: store{
 			Epoch: b.host.Epoch(), OldestEventID: narya.FormatID(int64(kept.Oldest)), NewestEventID: narya.FormatID(int64(kept.Newest)),

@@ -1,7 +1,9 @@
 package naryahttp_test
 
 import (
+	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -172,6 +174,29 @@ func TestIntercomAskEndsWithItsTurn(t *testing.T) {
 		b.wantError(b.post("/v1/intercom/asks/"+(reply{body: asks[0]}).field("askId")+"/answer", `{"content":"late"}`), narya.CodeAskClosed)
 		if asks := b.get("/v1/sessions/" + two + "/intercom/asks").items("items"); len(asks) != 0 {
 			t.Errorf("ended, and open: %q", asks)
+		}
+	})
+}
+
+// Ids fall where the clock went back. A page of a list is no shorter for it.
+func TestPagesOverFallingIDs(t *testing.T) {
+	left := int64(1_000_000)
+	falling := func() string { return fmt.Sprintf("01900000-0000-7000-8000-%012d", atomic.AddInt64(&left, -1)) }
+	bubble(t, bedOptions{agent: acts(permits), host: host.Options{NewID: falling}}, func(t *testing.T, b *bed) {
+		b.create("s1", "ls\npwd\nwho")
+		for range 3 {
+			synctest.Wait()
+			b.want(b.decide(b.pendingIDs("")[0], "allow", "session"), 200)
+		}
+		two := b.begun("s2")
+		for range 3 {
+			b.want(b.post("/v1/sessions/"+two+"/intercom", `{"to":`+quote(b.nameOf(uuid("s1")))+`,"content":"?","kind":"ask"}`), 202)
+			synctest.Wait()
+		}
+		for _, list := range []string{"/rules", "/intercom/asks"} {
+			if got := b.pages(b.session("s1") + list + "?limit=1"); len(got) != 3 {
+				t.Errorf("%s has %d items on pages of one, want 3: %s", list, len(got), got)
+			}
 		}
 	})
 }
