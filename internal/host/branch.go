@@ -67,11 +67,24 @@ func (c *conversation) trim() {
 }
 
 func (c *conversation) add(id, role, content string) {
+	c.put(id, role, content)
+	c.trim()
+}
+
+// put adds without regard to how much it is.
+func (c *conversation) put(id, role, content string) {
 	if len(content) > maxSaid {
 		content = content[:completeRunes([]byte(content[:maxSaid]))] + " [...]"
 	}
 	c.list, c.ids, c.size = append(c.list, agent.Said{Role: role, Content: content}), append(c.ids, id), c.size+len(content)
-	c.trim()
+}
+
+// drop takes a message out, if it is there.
+func (c *conversation) drop(id string) {
+	if i := slices.Index(c.ids, id); i >= 0 {
+		c.size -= len(c.list[i].Content)
+		c.list, c.ids = slices.Delete(c.list, i, i+1), slices.Delete(c.ids, i, i+1)
+	}
 }
 
 // redact replaces what was said, or takes it out.
@@ -80,18 +93,18 @@ func (c *conversation) redact(f *narad.MessageRedacted) {
 	if i < 0 {
 		return
 	}
-	was := c.list[i].Content
 	if f.DisplayReplacement == nil {
-		c.list, c.ids, c.size = slices.Delete(c.list, i, i+1), slices.Delete(c.ids, i, i+1), c.size-len(was)
+		c.drop(f.MessageID)
 		return
 	}
+	c.size += len(*f.DisplayReplacement) - len(c.list[i].Content)
 	c.list[i].Content = *f.DisplayReplacement
-	c.size += len(*f.DisplayReplacement) - len(was)
 	c.trim()
 }
 
 // gather reads what was said in a session up to a fact, and what the session was created
-// with. What was redacted since is not told.
+// with. Messages that waited there come last, as the agent would have been given them. What
+// was redacted or taken back since is not told.
 func (h *Host) gather(ctx context.Context, id string, through int64, c *conversation) (created facts.Created, err error) {
 	g := gathering{into: c, through: through, open: map[string]*[]byte{}}
 	for after, more := uint64(0), true; more && g.err == nil; {
@@ -103,21 +116,27 @@ func (h *Host) gather(ctx context.Context, id string, through int64, c *conversa
 			return created, fmt.Errorf("read session %q: %w", id, err)
 		}
 	}
+	g.waiting.precede(*c)
+	*c = g.waiting
 	return g.created, g.err
 }
 
 type gathering struct {
 	into    *conversation
+	waiting conversation // messages whose run has not begun; there are few at once
 	through int64
 	created facts.Created
 	open    map[string]*[]byte // texts of the session that are being said
 	err     error
 }
 
-var aMessage = []byte(`"message.`)
+var (
+	aMessage = []byte(`"message.`)
+	anInput  = []byte(`"mahati.in`) // mahati.input.queued, .withdrawn, mahati.intercom
+)
 
 func (g *gathering) take(r *journal.Record) {
-	if r.Sequence > 1 && !bytes.Contains(r.Bytes, aMessage) || g.err != nil {
+	if g.err != nil || r.Sequence > 1 && !bytes.Contains(r.Bytes, aMessage) && !bytes.Contains(r.Bytes, anInput) {
 		return
 	}
 	rec, err := narad.Decode(r.Bytes)
@@ -125,18 +144,31 @@ func (g *gathering) take(r *journal.Record) {
 		g.err = errors.Join(fmt.Errorf("fact %d: %w", r.Sequence, journal.ErrDamaged), err)
 		return
 	}
-	if f, ok := rec.(*narad.MessageRedacted); ok { // at any time since
+	g.since(rec)
+	if int64(r.Sequence) <= g.through {
+		g.said(rec)
+	}
+}
+
+// since takes what counts at any time, also after the part that is gathered.
+func (g *gathering) since(rec narad.Record) {
+	switch f := rec.(type) {
+	case *narad.MessageRedacted:
 		g.into.redact(f)
+		g.waiting.redact(f)
+	case *narad.Custom:
+		if w, ok := facts.Read[facts.Withdrawn](f, facts.InputWithdrawn); ok {
+			g.waiting.drop(w.MessageID)
+		}
 	}
-	if int64(r.Sequence) > g.through {
-		return
-	}
+}
+
+func (g *gathering) said(rec narad.Record) {
 	switch f := rec.(type) {
 	case *narad.Custom:
-		if created, ok := facts.Read[facts.Created](f, facts.SessionCreated); ok {
-			g.created = created
-		}
+		g.custom(f)
 	case *narad.MessageUserRecorded:
+		g.waiting.drop(f.MessageID)
 		if f.MessageScope == narad.ScopeSession {
 			g.into.add(f.MessageID, "user", f.Content)
 		}
@@ -153,5 +185,19 @@ func (g *gathering) take(r *journal.Record) {
 			g.into.add(f.MessageID, "assistant", string(*text))
 			delete(g.open, f.MessageID)
 		}
+	}
+}
+
+// custom takes what waits, from the fact on that appended its entry: one of another session
+// has its own before it is queued. An answer of such a one is no message: it was waited for.
+func (g *gathering) custom(f *narad.Custom) {
+	if created, ok := facts.Read[facts.Created](f, facts.SessionCreated); ok {
+		g.created = created
+	}
+	if q, ok := facts.Read[facts.Queued](f, facts.InputQueued); ok && q.Intercom == nil {
+		g.waiting.put(q.MessageID, "user", q.Content)
+	}
+	if told, ok := facts.Read[facts.Told](f, facts.Intercom); ok && told.Kind != facts.Answered {
+		g.waiting.put(told.MessageID, "user", told.Content)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/mahati-host/mahati/internal/agent"
 	"github.com/mahati-host/mahati/internal/decide"
 	"github.com/mahati-host/mahati/internal/host"
+	"github.com/mahati-host/mahati/internal/numbers"
 )
 
 // learner is an agent that notes what each run and each of its starts is told.
@@ -189,6 +190,90 @@ func TestBranchesGoOn(t *testing.T) {
 					t.Errorf("%s: got %+v, want %+v", run, r.Before, want)
 				}
 			}
+		}
+	})
+}
+
+// worker is a learner whose runs of that prompt go on until they are stopped.
+type worker struct {
+	*learner
+	busy string
+}
+
+func (w worker) Open(context.Context, agent.Session) (agent.Agent, error) { return w, nil }
+
+func (w worker) Run(ctx context.Context, h agent.Handle) agent.Ending {
+	ending := w.learner.Run(ctx, h)
+	if h.Info().Prompt.Content == w.busy {
+		<-ctx.Done()
+	}
+	return ending
+}
+
+// A branch goes on from messages that wait too: each of the transcript is told, from whomever
+// it is and whatever became of it since, but for one that was taken back.
+func TestBranchesAreToldWhatWaits(t *testing.T) {
+	l := worker{&learner{}, "busy"}
+	alone(t, l, host.Options{Numbers: numbers.Of, Mappings: facts.Mappings{Narya: 1}}, func(t *testing.T, s *stage) {
+		told := func(id string) (list []string) {
+			t.Helper()
+			s.say(id, "go of "+id)
+			pass(1e9)
+			for _, r := range l.told() {
+				if r.Prompt.Content == "go of "+id {
+					for _, m := range r.Before {
+						list = append(list, m.Role+": "+m.Content)
+					}
+				}
+			}
+			return list
+		}
+		branch := func(id string, through int64) {
+			t.Helper()
+			if a := s.do(access.CreateSession, id, decide.Branch{ParentSessionID: "s1", Through: through}, ""); a.Status != decide.Accepted {
+				t.Fatal(a)
+			}
+		}
+		s.create("other")
+		s.say("s1", "busy")
+		pass(1e9)
+		waits := s.say("s1", "waits")
+		through := int64(len(s.facts("s1")))
+		branch("b1", through)
+		back := s.say("s1", "taken back")
+		s.say("s1", "waits too")
+		if a, err := s.host.Do(t.Context(), access.Owner(), host.Request{
+			Action: access.SendMessage, Session: "other", Command: decide.Tell{To: s.callable("s1"), Content: "from another"},
+		}); err != nil || a.Status != decide.Accepted {
+			t.Fatal(a, err)
+		}
+		pass(1e9)
+		branch("b2", 0)
+		if a := s.do(access.ChangeQueue, "s1", decide.Withdraw{RunID: back.RunID}, ""); a.Status != decide.Accepted {
+			t.Fatal(a)
+		}
+		said := []string{"user: busy", "user: waits"} // what the busy one says is no message yet
+		if got := told("b1"); !slices.Equal(got, said) {
+			t.Errorf("a branch at a message that waits: got %q, want %q", got, said)
+		}
+		all := append(said, "user: waits too", "user: from another")
+		if got := told("b2"); !slices.Equal(got, all) {
+			t.Errorf("a branch of a session with messages that wait: got %q, want %q", got, all)
+		}
+
+		s.do(access.StopRun, "s1", decide.Stop{}, "")
+		pass(1e9)
+		s.do(access.ChangeQueue, "s1", decide.Release{}, "")
+		pass(time.Minute)
+		if prompts := s.prompts("s1"); !slices.Contains(prompts, "waits") {
+			t.Fatalf("it still waits: %q", prompts)
+		}
+		if a := s.do(access.RedactMessage, "s1", decide.Redact{MessageID: waits.MessageID, Reason: "r"}, ""); !a.Status.Accepted() {
+			t.Fatal(a)
+		}
+		branch("b3", through)
+		if got, want := told("b3"), said[:1]; !slices.Equal(got, want) {
+			t.Errorf("a branch at a message that has begun and was redacted since: got %q, want %q", got, want)
 		}
 	})
 }
