@@ -88,7 +88,7 @@ func testIdentity(t *testing.T, engine Engine) {
 	}
 	key := one.Identity().Key
 	if text := fmt.Sprintf("%v %+v %#v %s", key, one.Identity(), one.Identity(), key); strings.Contains(text, fmt.Sprint(key[:])) ||
-		strings.Contains(text, fmt.Sprintf("%#x", key[0])+", ") {
+		strings.Contains(text, fmt.Sprintf("%#x, %#x, %#x", key[0], key[1], key[2])) {
 		t.Errorf("the key shows itself: %s", text)
 	}
 	if got := one.Identity().Format; got != journal.FormatNumber {

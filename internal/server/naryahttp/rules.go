@@ -23,8 +23,8 @@ type rule struct {
 	PermissionID string         `json:"permissionId"`
 }
 
-// remembered lists what a session decides by itself, and since which decision, the oldest
-// first: the names of rules rise.
+// remembered lists what a session decides by itself, and since which decision, by the
+// names of the rules.
 func (b *Binding) remembered(w http.ResponseWriter, r *request) error {
 	id, err := b.session(r.Context(), r.PathValue("sessionId"))
 	if err != nil {
