@@ -98,6 +98,11 @@ func Start(ctx context.Context, cfg config.Config, o Options) (*Daemon, error) {
 }
 
 func (d *Daemon) start(ctx context.Context, o Options) error {
+	if o.Listener == nil {
+		if _, err := SocketPath(d.cfg.Home); err != nil {
+			return err // before anything is made there
+		}
+	}
 	if err := d.openHome(o); err != nil {
 		return err
 	}

@@ -69,8 +69,13 @@ func listenSocket(home string) (*socket, error) {
 	return &socket{listener, path, own}, nil
 }
 
-// probeTime is how long an answer of whoever serves a socket is waited for.
-const probeTime = 5 * time.Second
+const (
+	// probeTime is how long an answer of whoever serves a socket is waited for.
+	probeTime = 5 * time.Second
+	// dyingTime is how long one is waited for that is served although the lock of its home was free:
+	// the system takes both from a host that was killed, one behind the other.
+	dyingTime = 2 * time.Second
+)
 
 // clearSocket removes the socket that a dead host left. Whatever else is there stays.
 func clearSocket(path string) error {
@@ -83,11 +88,10 @@ func clearSocket(path string) error {
 	case info.Mode().Type() != fs.ModeSocket:
 		return fmt.Errorf("%s is no socket, and is left alone: %w", path, ErrSocketTaken)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), probeTime)
-	defer cancel()
-	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", path)
-	if err == nil {
-		err = conn.Close()
+	err = probeSocket(path)
+	for left := dyingTime; err == nil && left > 0; left -= probePause {
+		time.Sleep(probePause)
+		err = probeSocket(path)
 	}
 	if !errors.Is(err, syscall.ECONNREFUSED) {
 		return errors.Join(fmt.Errorf("%s is served by somebody else, and is left alone: %w", path, ErrSocketTaken), err)
@@ -96,6 +100,19 @@ func clearSocket(path string) error {
 		return fmt.Errorf("remove the socket of a dead host: %w", err)
 	}
 	return nil
+}
+
+const probePause = 20 * time.Millisecond
+
+// probeSocket connects to whoever serves a socket.
+func probeSocket(path string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), probeTime)
+	defer cancel()
+	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", path)
+	if err != nil {
+		return err
+	}
+	return conn.Close()
 }
 
 // Close removes the file of the socket while that is still held, so that its identity is nobody

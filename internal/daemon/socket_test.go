@@ -128,6 +128,36 @@ func TestASocketThatWasLeftIsReplaced(t *testing.T) {
 	}
 }
 
+// Case 91: of a host that was killed the system may take the lock before the socket: the next one waits
+// for the rest of that end, and does not take it for somebody else's host.
+func TestASocketOfAHostThatDiesIsWaitedFor(t *testing.T) {
+	cfg, path := homeOf(t)
+	dying, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dying.SetUnlinkOnClose(false)
+	gone := make(chan error, 1)
+	go func() {
+		for range 3 { // it is asked before it is gone
+			conn, err := dying.Accept()
+			if err != nil {
+				gone <- err
+				return
+			}
+			_ = conn.Close()
+		}
+		gone <- dying.Close()
+	}()
+	serve(t, cfg)
+	if err := <-gone; err != nil {
+		t.Error(err)
+	}
+	if got := ask(over(t, path), "http://localhost/readyz"); got != 200 {
+		t.Errorf("readyz over the socket: got %d, want 200", got)
+	}
+}
+
 // Case 91: anything else at its path is left alone, and the home is free for the next start.
 func TestWhatIsNoSocketIsLeftAlone(t *testing.T) {
 	alive := func(path string) error {
@@ -192,6 +222,12 @@ func TestAPathTooLong(t *testing.T) {
 	}
 	if !errors.Is(err, daemon.ErrSocketPath) || !strings.Contains(err.Error(), cfg.Home) || !strings.Contains(err.Error(), strconv.Itoa(limit)) {
 		t.Errorf("one byte more: got %v, want ErrSocketPath with the path and %d", err, limit)
+	}
+	if _, err := os.Lstat(cfg.Home); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the home that was refused was made: %v", err)
+	}
+	if err := os.Mkdir(cfg.Home, 0o700); err != nil {
+		t.Fatal(err)
 	}
 	link := filepath.Join(dir, "link")
 	if err := os.Symlink(cfg.Home, link); err != nil {
