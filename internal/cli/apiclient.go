@@ -16,6 +16,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/mahati-host/mahati/internal/server"
 	"github.com/mahati-host/mahati/internal/sse"
 	"github.com/mahati-host/mahati/narad"
 	"github.com/mahati-host/mahati/narad/client"
@@ -209,15 +210,28 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// silence is how long a stream may say nothing: three of a host's heartbeats.
-const silence = 45 * time.Second
+// beatsMissed is how many heartbeats may stay away before a stream counts as lost, usualHeartbeat what
+// is taken for their interval where the host does not say, as no answer has come yet.
+const (
+	beatsMissed    = 3
+	usualHeartbeat = 15 * time.Second
+)
+
+// silenceOf is how long a stream may say nothing that began with this header.
+func silenceOf(header http.Header) time.Duration {
+	ms, err := strconv.Atoi(header.Get(server.HeaderHeartbeat))
+	if err != nil || ms <= 0 || ms > int(time.Hour/time.Millisecond) {
+		return beatsMissed * usualHeartbeat
+	}
+	return beatsMissed * time.Duration(ms) * time.Millisecond
+}
 
 // stream opens an event stream and has it read to its end; one that is silent for too long is
 // cut. An answer without one, which is no refusal either, is told by its status alone.
 func (c *apiClient) stream(ctx context.Context, op, path string, query url.Values, header http.Header, read func(*sse.Reader) error) (status int, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	quiet := time.AfterFunc(silence, cancel)
+	quiet := time.AfterFunc(silenceOf(nil), cancel)
 	defer quiet.Stop()
 	req, err := c.request(ctx, http.MethodGet, path, query, nil)
 	if err != nil {
@@ -233,20 +247,23 @@ func (c *apiClient) stream(ctx context.Context, op, path string, query url.Value
 	case http.StatusNoContent:
 		return resp.StatusCode, nil
 	case http.StatusOK:
-		return resp.StatusCode, read(sse.NewReader(&watchedBody{resp.Body, quiet}, sse.Options{}))
+		quiet.Stop()
+		return resp.StatusCode, read(sse.NewReader(&watchedBody{resp.Body, quiet, silenceOf(resp.Header)}, sse.Options{}))
 	}
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	return resp.StatusCode, refusalOf(op, resp, body)
 }
 
-// watchedBody says with each read that the stream is not silent.
+// watchedBody measures the silence of a stream: the time within a read, and none in which nobody reads.
 type watchedBody struct {
 	io.Reader
-	quiet *time.Timer
+	quiet   *time.Timer
+	silence time.Duration
 }
 
 func (b *watchedBody) Read(p []byte) (int, error) {
+	b.quiet.Reset(b.silence)
 	n, err := b.Reader.Read(p)
-	b.quiet.Reset(silence)
+	b.quiet.Stop()
 	return n, err
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -28,6 +29,10 @@ type StreamOptions struct {
 	// Zero: 4,096 and 256.
 	Max, MaxPerPrincipal int
 }
+
+// HeaderHeartbeat is on each stream the longest silence that it will have, in milliseconds: whoever
+// reads it may take one of several times that for the loss of the connection.
+const HeaderHeartbeat = "Heartbeat-Interval-Ms"
 
 // ErrDraining is why a stream ends when the server shuts down.
 var ErrDraining = errors.New("server is draining")
@@ -185,6 +190,7 @@ func (st *Stream) Begin() {
 	header.Set("Content-Type", "text/event-stream")
 	header.Set("Cache-Control", "no-store")
 	header.Set("X-Accel-Buffering", "no") // proxies hold answers back otherwise
+	header.Set(HeaderHeartbeat, strconv.FormatInt(st.owner.options.Heartbeat.Milliseconds(), 10))
 	st.w.WriteHeader(http.StatusOK)
 	_ = st.control.Flush()
 }

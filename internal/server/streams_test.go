@@ -116,6 +116,7 @@ func TestStreamHeaderComesAtOnce(t *testing.T) {
 		}
 		for name, want := range map[string]string{
 			"Content-Type": "text/event-stream", "Cache-Control": "no-store", "Narad-Version": "narad/v1", "X-Accel-Buffering": "no",
+			"Heartbeat-Interval-Ms": "15000",
 		} {
 			if got := response.Header.Get(name); got != want {
 				t.Errorf("%s: %q, want %q", name, got, want)
