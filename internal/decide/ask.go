@@ -227,47 +227,50 @@ func (a Ask) propose(d *draft) Answer {
 	facts.SetAgentID(&asked.Event, a.AgentID)
 	d.request(run, asked)
 	answer.RequestID = a.InterruptID
-	if by, decision := d.atOnce(a.Kind, a.Actions, d.rememberedOf(run, a)); by != nil {
+	if len(a.Members) > 0 {
+		answer.Decision = d.ruleMembers(run, a)
+	} else if by, decision := d.atOnce(a.Kind, a.Actions, d.rememberedOf(run, a)); by != nil {
 		d.settle(run, a, decision, by)
 		answer.Decision = decision
-		return answer
 	}
-	return d.ruleMembers(run, a, answer)
+	return answer
 }
 
-// ruleMembers decides the members of a pack that the policy decides. Where that is all of
-// them nobody is asked.
-func (d *draft) ruleMembers(run session.Run, a Ask, answer Answer) Answer {
+// ruleMembers decides the members of a pack that need no person, each by its own rule; those
+// for which nobody is there are decided by the end of the pack. Where that is all of them
+// nobody is asked, and their fold is returned.
+func (d *draft) ruleMembers(run session.Run, a Ask) string {
 	var settled []narad.MemberDecision
+	end := &ruledBy{facts.Actor{ID: "policy"}, "policy"}
 	for _, m := range a.Members {
 		if m.Ruling == nil {
 			m.Ruling = d.rememberedMember(run, m)
 		}
-		if m.Ruling == nil || !slices.Contains(a.Actions, m.Ruling.Decision) {
+		by, decision := d.atOnce(a.Kind, a.Actions, m.Ruling)
+		if by == nil {
 			continue
 		}
-		settled = append(settled, m.decided(m.Ruling.Decision))
+		settled = append(settled, m.decided(decision))
+		if by.reason == facts.Detached {
+			end = by
+			continue
+		}
 		d.in(run, facts.Run(run.RootRunID, run.RunID, facts.Decision, facts.Decided{
-			InterruptID: a.InterruptID, Actor: facts.Actor{ID: "policy", Rule: m.Ruling.Rule}, Reason: "policy",
-			Members: []facts.MemberDecided{{RequestID: m.RequestID, Decision: m.Ruling.Decision}},
+			InterruptID: a.InterruptID, Actor: by.actor, Reason: by.reason,
+			Members: []facts.MemberDecided{{RequestID: m.RequestID, Decision: decision}},
 		}))
 	}
-	if len(settled) == 0 || len(settled) < len(a.Members) {
-		return answer
+	if len(settled) < len(a.Members) {
+		return ""
 	}
-	answer.Decision = session.Fold(settled)
-	by := &ruledBy{facts.Actor{ID: "policy"}, "policy"}
-	d.decideAtOnce(run, a.InterruptID, a.WaitID, answer.Decision, by, settled)
-	return answer
+	fold := session.Fold(settled)
+	d.decideAtOnce(run, a.InterruptID, a.WaitID, fold, end, settled)
+	return fold
 }
 
-// settle decides an ask in the batch that asks it.
+// settle decides an ask without members in the batch that asks it.
 func (d *draft) settle(run session.Run, a Ask, decision string, by *ruledBy) {
-	var members []narad.MemberDecision
-	for _, m := range a.Members {
-		members = append(members, m.decided(decision))
-	}
-	d.decideAtOnce(run, a.InterruptID, a.WaitID, decision, by, members)
+	d.decideAtOnce(run, a.InterruptID, a.WaitID, decision, by, nil)
 	if len(a.Questions) > 0 {
 		t := session.Tool{ToolCallID: a.ToolCallID, ToolName: askUser, StartedAt: narad.Timestamp(d.env.Now)}
 		d.in(run, d.answered(t, resolution{decision: decision}))

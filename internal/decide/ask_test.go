@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mahati-host/mahati/facts"
 	"github.com/mahati-host/mahati/internal/decide"
 	"github.com/mahati-host/mahati/narad"
 )
@@ -208,6 +209,35 @@ func TestDetached(t *testing.T) {
 		interrupt.resolved run-1 i dismiss detached
 		run.resumed run-1
 		tool.call.finished run-1 call cancelled dismissed`)
+}
+
+// R12, R18: where nobody is there to ask, a member that a rule or a remembered decision
+// covers is decided by it, and only the others are denied for that.
+func TestDetachedPackKeepsItsRules(t *testing.T) {
+	b, run := running(t)
+	before := approval(run)
+	before.InterruptID, before.WaitID, before.Input = "before", "wb", about("edit", "/b")
+	b.ok(before)
+	b.ok(allow("before", facts.ForSession))
+	b.detach()
+	ask := approval(run)
+	ask.Members = []decide.Member{
+		{RequestID: "ruled", Action: "edit", Ruling: &decide.Ruling{Rule: "edits", Decision: "approve"}},
+		{RequestID: "remembered", ToolName: "sh", Action: "edit", Resource: "/b"},
+		{RequestID: "neither", Action: "edit", Resource: "/c"},
+	}
+	b.ok(ask)
+	b.tells(`
+		interrupt.requested run-1 i approval approve,deny
+		run.paused run-1
+		mahati.decision run-1 i ruled:approve
+		mahati.decision run-1 i remembered:approve
+		interrupt.resolved run-1 i deny detached ruled:approve remembered:approve neither:deny
+		run.resumed run-1`)
+	ask.InterruptID, ask.WaitID, ask.Members = "j", "wj", ask.Members[:2]
+	if a := b.ok(ask); a.Decision != "approve" || b.resolved("j").Reason != "policy" {
+		t.Errorf("all are ruled: got %+v by %s, want approve by policy", a, tell(b.resolved("j")))
+	}
 }
 
 func members(ids ...string) []decide.Member {

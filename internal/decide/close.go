@@ -114,9 +114,10 @@ func (d *draft) closeRun(run session.Run, how closing, terminal narad.Authority)
 func (d *draft) closePause(run session.Run, how closing) {
 	if i, open := d.state.OpenInterrupt(run.RunID); open {
 		who, _ := facts.Value(hostActor)
+		decision, members := d.lapsed(i)
 		d.in(run, &narad.InterruptResolved{
-			InterruptID: i.InterruptID, WaitID: i.WaitID, Decision: narad.DecisionExpired, Reason: how.reason,
-			Members: expiredMembers(i), Actor: who,
+			InterruptID: i.InterruptID, WaitID: i.WaitID, Decision: decision, Reason: how.reason,
+			Members: members, Actor: who,
 		})
 	}
 	if run.State == session.Paused {

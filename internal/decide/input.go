@@ -148,13 +148,13 @@ func (r ResolveApproval) closed(d *draft) Answer {
 		return noApproval()
 	}
 	answer := Answer{
-		Status: Conflict, Decision: was.Decision, RequestID: r.ApprovalID, SessionSequence: was.SessionSequence,
+		Status: Conflict, Decision: was.late(), RequestID: r.ApprovalID, SessionSequence: was.SessionSequence,
 		Detail: "the approval was decided before", Err: RefusedApproval,
 	}
 	switch {
-	case was.Decision == narad.DecisionExpired:
+	case answer.Decision == narad.DecisionExpired:
 		answer.Status, answer.Detail = Expired, "the approval has expired"
-	case plainWord(was.Decision) == r.Decision:
+	case plainWord(answer.Decision) == r.Decision:
 		answer.Status, answer.Detail, answer.Err = AlreadyApplied, "", ""
 	}
 	return answer

@@ -48,12 +48,16 @@ func (m member) decided(decision string) narad.MemberDecision {
 	}
 }
 
-// expiredMembers lets the members of a pack expire, all of them, so that the fold
-// holds: a vote that was not yet a decision goes with its question.
-func expiredMembers(i session.Interrupt) []narad.MemberDecision {
-	var list []narad.MemberDecision
+// lapsed is what becomes of an interrupt that is closed by no decision of its own: of a pack,
+// whose members keep what was decided of them before, the others expire. A vote that was
+// not yet a decision goes with its question.
+func (d *draft) lapsed(i session.Interrupt) (decision string, members []narad.MemberDecision) {
 	for _, m := range membersOf(i) {
-		list = append(list, m.decided(narad.DecisionExpired))
+		was := d.desk.Votes[i.InterruptID][m.RequestID]
+		members = append(members, m.decided(orElse(was, narad.DecisionExpired)))
 	}
-	return list
+	if len(members) == 0 {
+		return narad.DecisionExpired, nil
+	}
+	return session.Fold(members), members
 }

@@ -40,7 +40,7 @@ func (r Resolve) propose(d *draft) Answer {
 		return answer
 	}
 	d.closing = true
-	if expiry, err := time.Parse(time.RFC3339Nano, i.ExpiresAt); err == nil && !d.env.Now.Before(expiry) {
+	if expiry, err := time.Parse(time.RFC3339Nano, i.ExpiresAt); err == nil && !d.env.Now.Before(expiry) && !r.decided(d) {
 		return d.expire(i) // the timer is late: the deadline counts
 	}
 	if ballot, several := ballotOf(i); several {
@@ -53,6 +53,13 @@ func (r Resolve) propose(d *draft) Answer {
 	return Answer{Status: Accepted, Decision: r.Decision, RequestID: i.InterruptID, RunID: i.RunID}
 }
 
+// decided reports whether the command names nothing but members that were decided before.
+func (r Resolve) decided(d *draft) bool {
+	return len(r.Members) > 0 && !slices.ContainsFunc(r.Members, func(id string) bool {
+		return d.desk.Votes[r.InterruptID][id] == ""
+	})
+}
+
 // closed answers a decision that comes too late (R22).
 func (r Resolve) closed(d *draft) Answer {
 	if d.env.Interrupt == nil {
@@ -63,19 +70,30 @@ func (r Resolve) closed(d *draft) Answer {
 		return refuse(NotFound, "no such interrupt")
 	}
 	answer := Answer{
-		Status: Conflict, Decision: was.Decision, RequestID: r.InterruptID,
+		Status: Conflict, Decision: was.late(), RequestID: r.InterruptID,
 		SessionSequence: was.SessionSequence, Detail: "the interrupt was decided before",
 	}
 	if own, all := r.ofMembers(was); len(r.Members) > 0 && all {
 		answer.Decision = own
 	}
 	switch {
-	case was.Decision == narad.DecisionExpired:
-		answer.Status, answer.Decision, answer.Detail = Expired, was.Decision, "the interrupt has expired"
+	case answer.Decision == narad.DecisionExpired:
+		answer.Status, answer.Detail = Expired, "the interrupt has expired"
 	case answer.Decision == r.Decision:
 		answer.Status, answer.Detail = AlreadyApplied, ""
 	}
 	return answer
+}
+
+// late is what a decision for the whole finds that comes after its end: it would have been
+// for what was still open then, and that has expired.
+func (c Closed) late() string {
+	for _, decision := range c.Members {
+		if decision == narad.DecisionExpired {
+			return decision
+		}
+	}
+	return c.Decision
 }
 
 // ofMembers returns what was decided for the members that the command names: its own
@@ -261,9 +279,8 @@ func (d *draft) expire(i session.Interrupt) Answer {
 
 // lapse closes an interrupt that nobody has decided.
 func (d *draft) lapse(i session.Interrupt, reason string) {
-	d.resolve(i, resolution{
-		decision: narad.DecisionExpired, reason: reason, actor: &hostActor, members: expiredMembers(i),
-	})
+	decision, members := d.lapsed(i)
+	d.resolve(i, resolution{decision: decision, reason: reason, actor: &hostActor, members: members})
 }
 
 // hostActor is who decides what no person and no rule has decided.

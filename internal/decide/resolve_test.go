@@ -7,6 +7,7 @@ import (
 
 	"github.com/mahati-host/mahati/internal/decide"
 	"github.com/mahati-host/mahati/narad"
+	"github.com/mahati-host/mahati/narad/session"
 )
 
 // R22: what is closed answers by what was decided.
@@ -153,7 +154,8 @@ func TestDeadline(t *testing.T) {
 	}
 }
 
-// An expired pack expires for every member, also for those who voted.
+// R12: each member's decision governs that member. An expired pack expires for those that
+// nobody has decided, and for nobody else.
 func TestDeadlineOfAPackAndAQuestion(t *testing.T) {
 	b, run := running(t)
 	ask := approval(run)
@@ -167,7 +169,7 @@ func TestDeadlineOfAPackAndAQuestion(t *testing.T) {
 	b.env.Now = b.env.Now.Add(time.Second)
 	b.ok(decide.Expire{InterruptID: "q"})
 	b.tells(`
-		interrupt.resolved run-1 i expired expired a:expired b:expired
+		interrupt.resolved run-1 i deny expired a:approve b:expired
 		run.resumed run-1
 		tool.call.started run-1 call ask_user
 		interrupt.requested run-1 q question answer,dismiss
@@ -175,6 +177,48 @@ func TestDeadlineOfAPackAndAQuestion(t *testing.T) {
 		interrupt.resolved run-1 q expired expired
 		run.resumed run-1
 		tool.call.finished run-1 call cancelled expired`)
+}
+
+// R12: whatever closes a pack, its agent is told of each member what was decided for it,
+// and so is whoever decides later.
+func TestMembersDecidedBeforeTheirPackIsClosed(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		close  func(run string) decide.Command
+		reason string
+	}{
+		{"its time is over", func(string) decide.Command { return decide.Expire{InterruptID: "i"} }, "expired"},
+		{"a stop", func(run string) decide.Command { return decide.Stop{RootRunID: run} }, "stopped"},
+		{"withdrawn by its agent", func(run string) decide.Command { return decide.Retract{RunID: run, InterruptID: "i"} }, "withdrawn"},
+		{"the end of its run", func(run string) decide.Command {
+			return decide.Ended{RunID: run, Ending: decide.Ending{State: session.Failed}}
+		}, "ended"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			b, run := running(t)
+			ask := approval(run)
+			ask.Members, ask.ExpiresIn = members("a", "b", "c"), time.Minute
+			b.ok(ask)
+			vote := func(decision string, members ...string) decide.Resolve {
+				return decide.Resolve{InterruptID: "i", Decision: decision, Members: members}
+			}
+			b.ok(vote("approve", "a"))
+			b.ok(vote("deny", "b"))
+			b.env.Now = b.env.Now.Add(time.Minute)
+			b.refuses(vote("approve", "a"), decide.AlreadyApplied) // its time is over for what is open
+			b.ok(tt.close(run))
+			told := tell(b.resolved("i"))
+			if want := "interrupt.resolved " + run + " i deny " + tt.reason + " a:approve b:deny c:expired"; told != want {
+				t.Errorf("got %s\nwant %s", told, want)
+			}
+			b.refuses(vote("approve", "a"), decide.AlreadyApplied)
+			b.refuses(vote("deny", "a"), decide.Conflict)
+			b.refuses(vote("deny", "b"), decide.AlreadyApplied)
+			for _, late := range []decide.Resolve{vote("approve", "c"), vote("deny", "c"), vote("approve"), vote("deny"), vote("approve", "a", "c")} {
+				b.refuses(late, decide.Expired)
+			}
+		})
+	}
 }
 
 func TestAwait(t *testing.T) {

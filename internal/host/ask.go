@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/mahati-host/mahati/facts"
 	"github.com/mahati-host/mahati/internal/agent"
@@ -149,7 +150,7 @@ func (o *owner) awaitAnswer(ctx context.Context, wait waiter) (agent.Answer, err
 
 // answerOf is a decision as its agent sees it. One that a stop made is none.
 func answerOf(f *narad.InterruptResolved) (agent.Answer, error) {
-	if f.Decision == narad.DecisionExpired && f.Reason == decide.ReasonStopped {
+	if f.Reason == decide.ReasonStopped && hasLapsed(f) {
 		return agent.Answer{}, agent.ErrStopped
 	}
 	a := agent.Answer{
@@ -162,6 +163,13 @@ func answerOf(f *narad.InterruptResolved) (agent.Answer, error) {
 		a.Members[m.RequestID] = m.Decision
 	}
 	return a, nil
+}
+
+// hasLapsed reports whether something that was asked was never decided.
+func hasLapsed(f *narad.InterruptResolved) bool {
+	return f.Decision == narad.DecisionExpired || slices.ContainsFunc(f.Members, func(m narad.MemberDecision) bool {
+		return m.Decision == narad.DecisionExpired
+	})
 }
 
 // Await waits for an interrupt. Where it was decided in the meantime, its fact is read.
