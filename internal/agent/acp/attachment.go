@@ -31,11 +31,11 @@ const maxInline = 8 << 20
 func (p *peer) promptOf(m agent.Message) ([]wire.ContentBlock, error) {
 	blocks := []wire.ContentBlock{wire.TextBlock(m.Content)}
 	if m.From != nil {
-		said := "A message"
+		said, answered := "A message", ":"
 		if m.From.AskID != "" {
-			said = "A question"
+			said, answered = "A question", ". It gets your last message as the answer:"
 		}
-		introduced := said + " from another session on this machine, called " + m.From.Name + ", not from a person:"
+		introduced := said + " from another session on this machine, called " + m.From.Name + ", not from a person" + answered
 		blocks = []wire.ContentBlock{wire.TextBlock(introduced), blocks[0]}
 	}
 	for _, a := range m.Attachments {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"strings"
 	"sync"
 
 	wire "github.com/coder/acp-go-sdk"
@@ -121,7 +122,24 @@ func (t *turn) end(r reply) agent.Ending {
 	for _, tool := range t.openOf(t.root) {
 		t.finish(tool, leftOpen(e))
 	}
+	if e.Outcome == agent.Finished {
+		t.answerAsk()
+	}
 	return e
+}
+
+// answerAsk answers the session whose ask began the turn with the turn's last message: the
+// protocol gives an agent no other way to do so.
+func (t *turn) answerAsk() {
+	from, said := t.root.h.Info().Prompt.From, strings.TrimSpace(strings.ToValidUTF8(string(t.root.said), ""))
+	if from == nil || from.AskID == "" || said == "" {
+		return
+	}
+	err := t.root.h.AnswerAsk(t.record, from.AskID, said, "")
+	if errors.Is(err, agent.ErrConflict) {
+		return // somebody has answered, or nobody waits any more
+	}
+	t.took(t.root, err)
 }
 
 // leftOpen is the end of a call that was open at the end of the turn.

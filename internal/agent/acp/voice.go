@@ -16,6 +16,17 @@ type voice struct {
 	spoke         bool   // the last thing said was text, not a thought
 	messageID     string // the agent's own
 	text, thought joiner
+	// said is the newest message, as far as it answers whoever asked.
+	said []byte
+}
+
+// maxSaid bounds what of a message answers an ask, in bytes.
+const maxSaid = 32 << 10
+
+// Text records a piece of a message.
+func (v *voice) Text(ctx context.Context, s string) error {
+	v.said = append(v.said, s[:min(len(s), maxSaid-len(v.said))]...)
+	return v.h.Text(ctx, s)
 }
 
 // chunk records a piece of a message or of a thought.
@@ -48,9 +59,12 @@ func (t *turn) say(v *voice, speaks bool, chunk text) {
 	if chunk == "" {
 		return
 	}
+	if speaks && !v.spoke {
+		v.said = v.said[:0]
+	}
 	v.open, v.spoke = true, speaks
 	if speaks {
-		t.speak(v, v.h.Text, v.text.add(chunk))
+		t.speak(v, v.Text, v.text.add(chunk))
 		return
 	}
 	t.speak(v, v.h.Thought, v.thought.add(chunk))
@@ -65,7 +79,7 @@ func (t *turn) speak(v *voice, to func(context.Context, string) error, s string)
 // hush hands on what waits for the rest of a character.
 func (t *turn) hush(v *voice) {
 	t.speak(v, v.h.Thought, v.thought.rest())
-	t.speak(v, v.h.Text, v.text.rest())
+	t.speak(v, v.Text, v.text.rest())
 }
 
 // endMessage lets what is said next begin a new message.

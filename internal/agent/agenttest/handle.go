@@ -310,8 +310,21 @@ func (h *handle) AwaitAnswer(context.Context, string) (content string, answered 
 	return "", false, nil
 }
 
-// AnswerAsk implements agent.Handle. Nobody has asked.
-func (h *handle) AnswerAsk(context.Context, string, string, string) error { return agent.ErrConflict }
+// AnswerAsk implements agent.Handle. Whoever says the messages waits for each answer.
+func (h *handle) AnswerAsk(ctx context.Context, askID, content, agentID string) error {
+	from := h.info.Prompt.From
+	if from == nil || from.AskID != askID {
+		return agent.ErrConflict
+	}
+	sent := facts.Sent{
+		MessageID: "told", To: from.Name, ToSessionID: "other", From: "self", Content: content, Kind: facts.Answered, AskID: askID,
+	}
+	return h.tell(ctx, func(b *book) narad.Authority {
+		f := facts.Run(b.rootID, b.runID, facts.IntercomSent, sent)
+		facts.SetAgentID(&f.Event, agentID)
+		return f
+	})
+}
 
 // Round implements agent.Handle.
 func (h *handle) Round(ctx context.Context, r agent.Round) error {

@@ -25,7 +25,7 @@ func (s *Session) Start(a agent.Agent, text string) *Run {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	id := s.id("run")
-	message := agent.Message{MessageID: s.id("message"), Content: text, Attachments: s.opt.Attachments}
+	message := agent.Message{MessageID: s.id("message"), Content: text, Attachments: s.opt.Attachments, From: s.opt.From}
 	e := narad.Event{RootRunID: id, RunID: id}
 	err := s.record(&narad.RunStarted{Event: e, ClientExecutorID: s.executor()}, prompt(e, narad.ScopeSession, message)) // R9
 	if err != nil && !s.dead {

@@ -22,6 +22,8 @@ type Options struct {
 	// Chosen is what somebody has chosen for the session, Before what was said before it.
 	Chosen agent.Chosen
 	Before []agent.Said
+	// From is the session that says every message, nil for a person.
+	From *facts.Speaker
 	// Attachments come with every message.
 	Attachments []agent.Attachment
 	// Answer decides an interrupt when somebody waits for it; false leaves it open.

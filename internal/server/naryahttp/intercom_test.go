@@ -2,6 +2,7 @@ package naryahttp_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -197,6 +198,67 @@ func TestPagesOverFallingIDs(t *testing.T) {
 			if got := b.pages(b.session("s1") + list + "?limit=1"); len(got) != 3 {
 				t.Errorf("%s has %d items on pages of one, want 3: %s", list, len(got), got)
 			}
+		}
+	})
+}
+
+// Sessions that ask and answer each other go on over restarts of the host: nothing is asked
+// or answered again.
+func TestIntercomAskOverRestarts(t *testing.T) {
+	const asks = `script: 1
+steps:
+  - tell: {to: "{{prompt}}", text: "How does it round?", ask: true, as: reply}
+  - question: {text: Enough}
+  - say: "They say: {{reply.answer}}"
+`
+	const answers = `script: 1
+steps:
+  - question: {text: Sure}
+  - answer: half-even
+  - question: {text: Enough}
+  - say: Bye
+`
+	o := bedOptions{agents: map[string]agent.Kind{"asks": scripted(t, asks), "answers": scripted(t, answers)}}
+	bubble(t, o, func(t *testing.T, b *bed) {
+		began := func(kind string) string {
+			return b.want(b.post("/v1/sessions", `{"repository":`+quote(t.TempDir())+`,"agent":"`+kind+`"}`), 201).field("id")
+		}
+		start := narya.FormatID(int64(b.host.Events().Newest))
+		one, two := began("asks"), began("answers")
+		b.tellAgent(one, b.nameOf(two))
+		answerAll := func(want int) {
+			b.t.Helper()
+			synctest.Wait()
+			o.before = b
+			b.close()
+			b = begin(t, o)
+			synctest.Wait()
+			open := b.want(b.get("/v1/questions"), 200).items("items")
+			if len(open) != want {
+				t.Fatalf("%d questions are open, want %d: %s", len(open), want, open)
+			}
+			for _, q := range open {
+				b.want(b.reply((reply{body: q}).field("questionId"), `{"answers":[{"text":"yes"}]}`), 200)
+			}
+		}
+		answerAll(1)
+		answerAll(2)
+		synctest.Wait()
+		events := b.stream("", start).now()
+		said := []string{}
+		for _, e := range events {
+			if d, ok := e.Payload.(*narya.MessageDelta); ok {
+				said = append(said, d.Delta)
+			}
+		}
+		slices.Sort(said)
+		if got := append(heard(events), said...); !slices.Equal(got, []string{
+			"ask from " + b.nameOf(one) + ": How does it round?", "answer from " + b.nameOf(two) + ": half-even", "Bye", "They say: half-even",
+		}) {
+			t.Errorf("got %q of %v", got, kinds(events))
+		}
+		if n := count(events, narya.TypeTurnFinished); n != 2 {
+			t.Errorf("%d turns have ended, want 2", n)
 		}
 	})
 }

@@ -62,7 +62,12 @@ func (a *fake) perform(m message) {
 
 // isPreface reports whether a part of a prompt is no script: the host put it in front.
 func isPreface(text string) bool {
-	return strings.HasPrefix(text, "This conversation goes on") || strings.HasPrefix(text, "How to answer: ")
+	for _, begins := range []string{"This conversation goes on", "How to answer: ", "A message from another session", "A question from another session"} {
+		if strings.HasPrefix(text, begins) {
+			return true
+		}
+	}
+	return false
 }
 
 // sayPrompt says what stands in a prompt besides text. What it is linked to it reads.
