@@ -282,7 +282,7 @@ func TestWhoMayReadMetrics(t *testing.T) {
 		r.token = "mht_none"
 		r.want(401, "GET", "/metrics", "")
 		r.token = r.file("token")
-		if got := r.want(405, "POST", "/metrics", ""); got.header.Get("Allow") != "GET" {
+		if got := r.want(405, "POST", "/metrics", ""); got.header.Get("Allow") != "GET, HEAD" {
 			t.Errorf("Allow is %q", got.header.Get("Allow"))
 		}
 		if got := r.want(200, "HEAD", "/metrics", ""); got.body != "" {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"path"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -28,10 +29,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.admit(state.response, r, w)
 }
 
-// formOf is how refusals of a path are written, nil for problem documents.
-func (s *Server) formOf(path string) *Form {
+// formOf is how refusals of a path are written, nil for problem documents. A path that is not clean is
+// refused in the form of the contract that was meant.
+func (s *Server) formOf(of string) *Form {
+	meant := path.Clean(of) + "/"
 	for i := range s.options.Forms {
-		if strings.HasPrefix(path, s.options.Forms[i].Prefix) {
+		if strings.HasPrefix(meant, s.options.Forms[i].Prefix) {
 			return &s.options.Forms[i]
 		}
 	}
@@ -43,6 +46,13 @@ func (s *Server) formOf(path string) *Form {
 // nothing secret, and whoever sends them knows an address, not a name.
 func (s *Server) admit(w *response, r *http.Request, raw http.ResponseWriter) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
+	if headerBytes(r) > maxHeader {
+		WriteProblem(w, r, &Problem{
+			HTTPStatus: http.StatusRequestHeaderFieldsTooLarge, Code: CodeHeaderTooLarge,
+			Detail: "the header is larger than allowed", Members: map[string]any{"limit": maxHeader},
+		})
+		return
+	}
 	switch r.URL.Path {
 	case pathHealth:
 		s.only(w, r, http.MethodGet, s.healthz)
@@ -85,6 +95,18 @@ func (s *Server) admit(w *response, r *http.Request, raw http.ResponseWriter) {
 		return
 	}
 	s.handler.ServeHTTP(w, r)
+}
+
+// headerBytes is how large the header of a request is, with its first line.
+func headerBytes(r *http.Request) int {
+	const separators = len(": ") + len("\r\n")
+	n := len(r.Method) + len(r.RequestURI) + len(r.Host)
+	for name, values := range r.Header {
+		for _, value := range values {
+			n += len(name) + len(value) + separators
+		}
+	}
+	return n
 }
 
 // The addresses that the edge itself answers.
@@ -204,8 +226,11 @@ func (s *Server) only(w http.ResponseWriter, r *http.Request, method string, han
 		handle(w, r)
 		return
 	}
-	w.Header().Set("Allow", method)
-	WriteProblem(w, r, methodNotAllowed())
+	allowed := method
+	if method == http.MethodGet {
+		allowed += ", " + http.MethodHead
+	}
+	refuseMethod(w, r, allowed)
 }
 
 // recovered deals with a panic: an answer where none has begun, which it reports.

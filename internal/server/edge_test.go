@@ -412,11 +412,16 @@ func TestProblemMembers(t *testing.T) {
 func TestRoutesRefuseInProblems(t *testing.T) {
 	r := start(t, rigOptions{}, plain)
 	r.wantProblem(r.get("/no/such/thing"), 404, "not_found")
-	for _, path := range []string{"/whoami", "/healthz"} {
-		got := r.do(r.request("DELETE", path, "", nil))
-		r.wantProblem(got, 405, "method_not_allowed")
-		if !strings.Contains(got.header.Get("Allow"), "GET") {
-			t.Errorf("Allow is %q", got.header.Get("Allow"))
+	for path, allowed := range map[string]string{
+		"/whoami": "GET, HEAD", "/echo": "POST", "/healthz": "GET, HEAD", "/readyz": "GET, HEAD", "/metrics": "GET, HEAD",
+		"/login": "POST", "/logout": "POST",
+	} {
+		for _, method := range []string{"DELETE", "OPTIONS", "PATCH", "NONSENSE"} {
+			got := r.do(r.request(method, path, "", nil))
+			r.wantProblem(got, 405, "method_not_allowed")
+			if got.header.Get("Allow") != allowed || !strings.Contains(got.body, allowed) {
+				t.Errorf("%s %s: Allow is %q, the document %s; want %s in both", method, path, got.header.Get("Allow"), got.body, allowed)
+			}
 		}
 	}
 }

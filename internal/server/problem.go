@@ -56,6 +56,7 @@ const (
 	CodeNotFound         = "not_found"
 	CodeMethodNotAllowed = "method_not_allowed"
 	CodeBadRequest       = "bad_request"
+	CodeHeaderTooLarge   = "header_too_large"
 	CodeBodyTooLarge     = "body_too_large"
 	CodeBodyTimeout      = "body_timeout"
 	CodeHostNotAllowed   = "host_not_allowed"

@@ -62,6 +62,8 @@ func TestMalformedRequestsReachNobody(t *testing.T) {
 		{"a control character in a header", get + "Host: localhost\r\nX: a\x01b\r\n\r\n", "400"},
 		{"a space in a header's name", get + "Host: localhost\r\nX y: a\r\n\r\n", "400"},
 		{"a header of 70 KiB", get + "Host: localhost\r\nX: " + strings.Repeat("a", 70<<10) + "\r\n\r\n", "431"},
+		{"a header of 300 KiB", get + "Host: localhost\r\nX: " + strings.Repeat("a", 300<<10) + "\r\n\r\n", "431"},
+		{"a first line of 70 KiB", "GET /" + strings.Repeat("a", 70<<10) + " HTTP/1.1\r\nConnection: close\r\nHost: localhost\r\n\r\n", "431"},
 		{"two lengths", head + "Content-Length: 2\r\nContent-Length: 3\r\n\r\nabc", "400"},
 		{"a negative length", head + "Content-Length: -1\r\n\r\n", "400"},
 		{"a length that is none", head + "Content-Length: 0x2\r\n\r\nab", "400"},

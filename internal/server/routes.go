@@ -24,8 +24,7 @@ func Routes(mux *http.ServeMux) http.Handler {
 		probe := &probe{header: make(http.Header)}
 		fallback.ServeHTTP(probe, r)
 		if probe.status == http.StatusMethodNotAllowed {
-			w.Header().Set("Allow", probe.header.Get("Allow"))
-			WriteProblem(w, r, methodNotAllowed())
+			refuseMethod(w, r, probe.header.Get("Allow"))
 			return
 		}
 		WriteProblem(w, r, nothingHere())
@@ -41,8 +40,12 @@ func nothingHere() *Problem {
 	return &Problem{HTTPStatus: http.StatusNotFound, Code: CodeNotFound, Detail: "there is nothing at this address"}
 }
 
-func methodNotAllowed() *Problem {
-	return &Problem{HTTPStatus: http.StatusMethodNotAllowed, Code: CodeMethodNotAllowed, Detail: "another method is needed here"}
+// refuseMethod answers a request whose path takes other methods: these.
+func refuseMethod(w http.ResponseWriter, r *http.Request, allowed string) {
+	w.Header().Set("Allow", allowed)
+	WriteProblem(w, r, &Problem{
+		HTTPStatus: http.StatusMethodNotAllowed, Code: CodeMethodNotAllowed, Detail: "this address takes the methods " + allowed,
+	})
 }
 
 // A probe takes an answer and keeps its status and header.

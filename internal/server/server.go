@@ -21,7 +21,11 @@ import (
 const (
 	readHeaderTimeout = 10 * time.Second
 	idleTimeout       = 2 * time.Minute
-	maxHeaderBytes    = 64 << 10
+
+	// maxHeader is the largest header of a request. What is larger than parsedHeader net/http
+	// refuses by itself, and in its own form, so that is more.
+	maxHeader    = 64 << 10
+	parsedHeader = 4 * maxHeader
 
 	// shutdownGrace is how long requests may go on in a shutdown. With what it
 	// takes to cut them it fits in two seconds.
@@ -107,7 +111,7 @@ func New(handler http.Handler, tokens *access.Store, cookies *access.Cookies, st
 		ReadHeaderTimeout: readHeaderTimeout,
 		IdleTimeout:       idleTimeout,
 		WriteTimeout:      o.WriteTimeout, // until the first write of a response extends it
-		MaxHeaderBytes:    maxHeaderBytes,
+		MaxHeaderBytes:    parsedHeader,
 		// OPTIONS * goes through the edge, as all else does.
 		DisableGeneralOptionsHandler: true,
 		BaseContext:                  baseContext,

@@ -43,11 +43,17 @@ func TestEdgeRefusesInTheEnvelope(t *testing.T) {
 	large := b.request("POST", "/v1/host", strings.Repeat("x", server.MaxBody+1))
 	foreign := b.request("GET", "/v1/host", "")
 	foreign.Header.Set("Origin", "https://evil.example")
+	swollen := b.request("GET", "/v1/host", "")
+	swollen.Header.Set("X-Swollen", strings.Repeat("x", 70<<10))
 	for _, c := range []struct {
 		name string
 		got  reply
 		code narya.Code
 	}{
+		{"a header that is too large", b.send(swollen), narya.CodeMalformed},
+		{"a path with an empty step in front", b.get("//v1/host"), narya.CodeNoSuchRoute},
+		{"a path that leads here", b.get("/other/../v1/host"), narya.CodeNoSuchRoute},
+		{"the prefix alone", b.get("/v1"), narya.CodeNoSuchRoute},
 		{"no token", nobody.get("/v1/host"), narya.CodeUnauthorised},
 		{"a foreign page", b.send(foreign), narya.CodeForbidden},
 		{"no route", b.get("/v1/nothing"), narya.CodeNoSuchRoute},
