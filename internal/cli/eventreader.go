@@ -20,6 +20,8 @@ type eventReader struct {
 	// of no session.
 	session    string
 	hostEvents bool
+	// wait takes a session that is not there for one that will begin. A host says nothing of it.
+	wait bool
 	// last is the id behind which the stream goes on.
 	last int64
 	// take gets each event once, in order.
@@ -68,6 +70,11 @@ func (r *eventReader) kept(ctx context.Context) (k keptEvents, err error) {
 // begin takes the place from which to read: an id, or where that is 0 the newest event, so that
 // nothing is lost when a connection ends before its first event; oldest is all that is kept.
 func (r *eventReader) begin(ctx context.Context, from int64, oldest bool) error {
+	if r.session != "" && !r.wait {
+		if _, err := r.client.get(ctx, followEvents, "/sessions/"+r.session, nil); err != nil {
+			return err
+		}
+	}
 	k, err := r.kept(ctx)
 	if err != nil {
 		return err

@@ -22,6 +22,7 @@ type eventHost struct {
 	asked          []string // the cursors that were shown
 	looked         int      // how often it was asked what it keeps
 	status         int      // of the next stream, 0 for 200
+	nobody         bool     // no session is there
 	end            context.CancelFunc
 }
 
@@ -32,6 +33,12 @@ func (h *eventHost) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.URL.Path == "/v1/host" {
 		h.looked++
 		return answer(200, fmt.Sprintf(`{"store":{"epoch":%q,"oldestEventId":"%d","newestEventId":"%d"}}`, h.epoch, h.oldest, h.newest))
+	}
+	switch {
+	case strings.HasPrefix(r.URL.Path, "/v1/sessions/") && h.nobody:
+		return answer(404, `{"code":"NRY-0002","title":"Session not found","message":"No such session."}`)
+	case strings.HasPrefix(r.URL.Path, "/v1/sessions/"):
+		return answer(200, `{}`)
 	}
 	h.asked = append(h.asked, r.Header.Get("Last-Event-ID")+" "+r.URL.RawQuery)
 	if h.status != 0 {
@@ -125,6 +132,23 @@ func TestEventsOverALossBeforeTheFirst(t *testing.T) {
 		if r.losses != 1 {
 			t.Errorf("told of %d losses, want 1", r.losses)
 		}
+	})
+}
+
+// The host says nothing of a session that is not there: that is told before, unless it is waited for.
+func TestEventsOfASessionThatIsNotThere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &eventHost{epoch: "e", oldest: 5, newest: 9, nobody: true, blocks: []string{framesOf(10)}}
+		r := readerOf(h)
+		r.session = "u"
+		var no *refusal
+		if err := r.run(t, 0, false); !errors.As(err, &no) || no.code != "NRY-0002" {
+			t.Errorf("got %v, want NRY-0002", err)
+		}
+		r.want(t, nil, nil)
+		r.wait = true
+		_ = r.run(t, 0, false)
+		r.want(t, []int64{10}, nil, "9 sessionId=u", "10 sessionId=u")
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -106,13 +107,18 @@ func newParser(p Process, exit func(int)) (*kong.Kong, error) {
 	)
 }
 
-// helpFor is the command that explains what was called wrongly.
+// helpFor is the command that explains what was called wrongly. A command that is meant where none is
+// named is not what was called.
 func helpFor(err error) string {
 	var wrong *kong.ParseError
 	if !errors.As(err, &wrong) || wrong.Context == nil || wrong.Context.Selected() == nil {
 		return "mahati --help"
 	}
-	return wrong.Context.Selected().FullPath() + " --help"
+	called := wrong.Context.Selected()
+	if called.Parent != nil && called.Parent.DefaultCmd == called && !slices.Contains(wrong.Context.Args, called.Name) {
+		called = called.Parent
+	}
+	return called.FullPath() + " --help"
 }
 
 // report tells a person what went wrong, and returns the exit code.

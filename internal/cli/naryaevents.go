@@ -18,6 +18,7 @@ func (naryaCommands) Help() string { return "Example: mahati narya events --json
 type naryaEventsCommand struct {
 	hostFlags
 	Session    string `placeholder:"ID" help:"Only the events of this session, by its id or its UUID."`
+	Wait       bool   `help:"With --session: wait for a session that has not begun yet."`
 	HostEvents bool   `name:"host-events" help:"With --session: also the events of no session."`
 	From       string `placeholder:"ID" help:"Begin behind this event, or at the oldest that is kept if it is the word oldest. Otherwise with what comes."`
 	JSON       bool   `name:"json" help:"Print the events as they come, and nothing else, as JSON lines."`
@@ -27,6 +28,7 @@ func (naryaEventsCommand) Help() string {
 	return `Goes on over the ends of blocks and connections and over restarts of the host, with each event once, until
 Ctrl-C. Events that the host keeps no longer are told on standard error. The exit code is 0 when it was left,
 1 when the host refused, cannot be reached at the beginning, or has another store, and 2 when it was called wrongly.
+A session that is not there is an error, unless it is to be waited for.
 
 Example: mahati narya events --from oldest
 Example: mahati narya events --json --session SESSION`
@@ -44,12 +46,15 @@ func (c naryaEventsCommand) Run(ctx context.Context, a *app) error {
 			return usage("mahati narya events --help", "--from: %q is no id of an event, nor the word %s", c.From, fromOldest)
 		}
 	}
+	if c.Session == "" && (c.HostEvents || c.Wait) {
+		return usage("mahati narya events --help", "--host-events and --wait go with --session: without it the events of everything come, the host's own too")
+	}
 	client, err := c.connectTo(a, naryahttp.Prefix)
 	if err != nil {
 		return err
 	}
 	defer client.Close()
-	r := &eventReader{client: client, hostEvents: c.HostEvents, lost: a.tellLost, missed: a.tellMissed, take: a.printEvent}
+	r := &eventReader{client: client, hostEvents: c.HostEvents, wait: c.Wait, lost: a.tellLost, missed: a.tellMissed, take: a.printEvent}
 	if c.Session != "" {
 		r.session = narya.UUID(narya.KindSession, c.Session)
 	}

@@ -110,6 +110,27 @@ func TestEveryGroupShowsAnExample(t *testing.T) {
 	}
 }
 
+// TestEveryGroupRefusesWhatItDoesNotHave: a command that is not there is told where to look for one,
+// also in a group that has a command for where nothing is named.
+func TestEveryGroupRefusesWhatItDoesNotHave(t *testing.T) {
+	var groups []string
+	_ = kong.Visit(grammar(t).Model, func(at kong.Visitable, next kong.Next) error {
+		if node, ok := at.(*kong.Node); ok && node.Type == kong.CommandNode && !node.Leaf() {
+			groups = append(groups, node.Path())
+		}
+		return next(nil)
+	})
+	if len(groups) < 5 {
+		t.Errorf("only the groups %q were looked at", groups)
+	}
+	for _, group := range groups {
+		code, out, told := called(t, append(strings.Fields(group), "zz")...)
+		if code != exitUsage || out != "" || !strings.HasSuffix(told, "try: mahati "+group+" --help\n") {
+			t.Errorf("mahati %s zz: got exit code %d, %q and %q; want 2 and the help of the group", group, code, out, told)
+		}
+	}
+}
+
 // TestEveryCommandRefusesNonsense: exit code 2, nothing on standard output, and what to
 // try on standard error.
 func TestEveryCommandRefusesNonsense(t *testing.T) {
