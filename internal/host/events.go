@@ -26,37 +26,140 @@ func (h *Host) Events() EventRange {
 	return EventRange{Oldest: min(h.retention.oldest.Load(), newest+1), Newest: newest}
 }
 
+// EventFrames is a reader of events, of the whole host or of a part of it. Stored data that
+// cannot be read is left out, as the log says: a reader sees a gap in the numbers. It belongs
+// to one goroutine, but for Wake.
+type EventFrames struct {
+	host   *Host
+	framer *Framer
+	frames *Frames
+	// session is what is followed, "" for the whole host.
+	session string
+	past    uint64 // the position at which what was there ended
+	ended   bool   // behind the position is damage and nothing else, as was logged
+}
+
 // FollowEvents reads the facts that have an event above a number, of the whole host, as
 // frames, and goes on with it. A fact with events on both sides is given whole. The caller
 // has authorised the reader.
-func (h *Host) FollowEvents(f *Framer, after uint64) *Frames { return f.Subscribe(feed.Events(after)) }
+func (h *Host) FollowEvents(f *Framer, after uint64) *EventFrames {
+	e := &EventFrames{host: h, framer: f, past: h.journal.Durable().Event}
+	e.frames = f.Subscribe(e.at(after))
+	return e
+}
 
 // FollowHostStream is the part of FollowEvents that belongs to no session. It shares the
-// wake-up of another reader, and tells the position at which the past ends.
-func (h *Host) FollowHostStream(ctx context.Context, f *Framer, after uint64, with *Frames) (*Frames, uint64, error) {
+// wake-up of another reader.
+func (h *Host) FollowHostStream(ctx context.Context, f *Framer, after uint64, with *EventFrames) (*EventFrames, error) {
 	return h.followEvents(ctx, HostStream, f, after, with)
 }
 
 // FollowEvents is the part of [Host.FollowEvents] that belongs to the session: its own facts
-// are all that is read. It shares the wake-up of another reader, if there is one, and tells
-// the position at which the past ends.
-func (v *View) FollowEvents(ctx context.Context, f *Framer, after uint64, with *Frames) (frames *Frames, past uint64, err error) {
+// are all that is read. It shares the wake-up of another reader, if there is one.
+func (v *View) FollowEvents(ctx context.Context, f *Framer, after uint64, with *EventFrames) (*EventFrames, error) {
 	return v.host.followEvents(ctx, v.row.Session, f, after, with)
 }
 
-func (h *Host) followEvents(ctx context.Context, session string, f *Framer, after uint64, with *Frames) (*Frames, uint64, error) {
+func (h *Host) followEvents(ctx context.Context, session string, f *Framer, after uint64, with *EventFrames) (*EventFrames, error) {
+	head, err := h.headOf(ctx, session)
+	if err != nil {
+		return nil, fmt.Errorf("follow the events of a session: %w", err)
+	}
+	from, err := h.sequenceBehind(ctx, session, head, after)
+	if err != nil {
+		return nil, fmt.Errorf("follow the events of a session: %w", err)
+	}
+	e := &EventFrames{host: h, framer: f, session: session, past: head}
+	var shared *Frames
+	if with != nil {
+		shared = with.frames
+	}
+	e.frames = f.Join(e.at(from), shared)
+	return e, nil
+}
+
+// headOf is the last sequence of a session that can be known: where its end is damaged, that
+// before the damage.
+func (h *Host) headOf(ctx context.Context, session string) (uint64, error) {
 	head, err := h.journal.Head(ctx, session)
-	if errors.Is(err, journal.ErrNotFound) && session == HostStream { // nothing was published yet
-		head, err = journal.Head{}, nil
+	var damage *journal.DamagedError
+	switch {
+	case errors.Is(err, journal.ErrNotFound) && session == HostStream: // nothing was published yet
+		return 0, nil
+	case errors.As(err, &damage):
+		return max(damage.Sequence, 1) - 1, nil
 	}
-	if err != nil {
-		return nil, 0, fmt.Errorf("follow the events of a session: %w", err)
+	return head.Sequence, err
+}
+
+// at is a place in the order that is followed, and behind that behind damage, 0 where none
+// is known.
+func (e *EventFrames) at(position uint64) feed.Place {
+	if e.session == "" {
+		return feed.Events(position)
 	}
-	from, err := h.sequenceBehind(ctx, session, head.Sequence, after)
-	if err != nil {
-		return nil, 0, fmt.Errorf("follow the events of a session: %w", err)
+	return feed.Session(e.session, position)
+}
+
+func (e *EventFrames) behind(d *journal.DamagedError) uint64 {
+	if e.session == "" {
+		return d.ResumeEvent
 	}
-	return f.Join(feed.Session(session, from), with), head.Sequence, nil
+	return d.ResumeSequence
+}
+
+// Wake gives a value when it may be worth to poll again.
+func (e *EventFrames) Wake() <-chan struct{} { return e.frames.Wake() }
+
+// Position is that of the last fact given, in the order that is followed.
+func (e *EventFrames) Position() uint64 { return e.frames.Position() }
+
+// CaughtUp reports whether all was given that was there as the reader began.
+func (e *EventFrames) CaughtUp() bool { return e.Position() >= e.past }
+
+// Close takes the reader off the feed. It may be called twice.
+func (e *EventFrames) Close() { e.frames.Close() }
+
+// Lag is how many positions what can be read is ahead of what was given.
+func (e *EventFrames) Lag(ctx context.Context) (uint64, error) {
+	lag, err := e.frames.Lag(ctx)
+	if errors.Is(err, journal.ErrDamaged) {
+		return 0, nil // there is no end that anything could be ahead of
+	}
+	return lag, err
+}
+
+// Poll gives the frames of the facts behind the position, and nothing when there are none
+// yet: then wait for Wake. The bytes may be shared with other readers and must not be changed.
+func (e *EventFrames) Poll(ctx context.Context) ([]byte, error) {
+	for {
+		data, err := e.frames.Poll(ctx)
+		var damage *journal.DamagedError
+		if err == nil || !errors.As(err, &damage) {
+			return data, err
+		}
+		position, next := e.Position(), e.behind(damage)
+		if next <= position {
+			return nil, e.end(position, err)
+		}
+		e.host.opt.Logger.Error("events cannot be read and are left out", "from", position, "upTo", next, "cause", damage.Error())
+		before := e.frames
+		e.frames = e.framer.Join(e.at(next), before)
+		before.Close()
+	}
+}
+
+// end is met where nothing is known behind damage. A session can have nothing there: nothing
+// is appended behind facts that cannot be read. In the order of the whole host it is an error.
+func (e *EventFrames) end(position uint64, err error) error {
+	if e.session == "" {
+		return err
+	}
+	if !e.ended {
+		e.ended = true
+		e.host.opt.Logger.Error("events cannot be read and are left out", "session", e.session, "from", position, "cause", err)
+	}
+	return nil
 }
 
 // sequenceBehind finds the sequence, up to a head, behind which every fact with an event
@@ -75,25 +178,31 @@ func (h *Host) sequenceBehind(ctx context.Context, session string, head, after u
 	}
 	from := first.Records[0].Offset
 	found := sort.Search(int(head), func(i int) bool {
-		var one journal.Chunk
+		var one *journal.Record
 		if err == nil {
-			one, err = h.journal.Read(ctx, journal.BySession{Session: session, After: uint64(i)}, journal.Page{Limit: 1})
+			one, err = h.readableBehind(ctx, session, uint64(i))
 		}
-		return err != nil || len(one.Records) == 0 || one.Records[0].Offset >= from
+		return err != nil || one == nil || one.Offset >= from
 	})
 	return uint64(found), err
 }
 
-// BehindDamage returns the event number behind stored data that cannot be read, where an
-// error of following the whole host is about such: a reader goes on there, and sees a gap in
-// the numbers.
-func (h *Host) BehindDamage(err error) (after uint64, ok bool) {
-	var damage *journal.DamagedError
-	if !errors.As(err, &damage) || damage.ResumeEvent == 0 {
-		return 0, false
+// readableBehind is the first fact behind a sequence that can be read, nil if there is none.
+func (h *Host) readableBehind(ctx context.Context, session string, after uint64) (*journal.Record, error) {
+	for {
+		chunk, err := h.journal.Read(ctx, journal.BySession{Session: session, After: after}, journal.Page{Limit: 1})
+		var damage *journal.DamagedError
+		switch {
+		case errors.As(err, &damage) && damage.ResumeSequence > after:
+			after = damage.ResumeSequence
+		case errors.As(err, &damage):
+			return nil, nil
+		case err != nil || len(chunk.Records) == 0:
+			return nil, err
+		default:
+			return &chunk.Records[0], nil
+		}
 	}
-	h.opt.Logger.Error("events cannot be read and are left out", "upTo", damage.ResumeEvent, "cause", damage.Error())
-	return damage.ResumeEvent, true
 }
 
 // Writable reports whether the store takes new work.

@@ -72,7 +72,7 @@ func BenchmarkAppendBesideNewcomers(b *testing.B) {
 	eachSize(b, func(b *testing.B, events int) {
 		h, framer, add := longLog(b, events)
 		for b.Loop() {
-			var readers []*host.Frames
+			var readers []*host.EventFrames
 			for range 20 {
 				frames := h.FollowEvents(framer, h.Events().Newest)
 				if _, err := frames.Poll(b.Context()); err != nil {
@@ -82,8 +82,9 @@ func BenchmarkAppendBesideNewcomers(b *testing.B) {
 			}
 			add()
 			for _, frames := range readers {
-				if _, err := frames.Next(b.Context()); err != nil {
-					b.Fatal(err)
+				<-frames.Wake()
+				if data, err := frames.Poll(b.Context()); err != nil || len(data) == 0 {
+					b.Fatal(len(data), err)
 				}
 				frames.Close()
 			}

@@ -96,6 +96,9 @@ type DamagedError struct {
 	// ResumeOffset and ResumeEvent are positions just behind the damaged batch,
 	// for readers in the order of the whole store; 0 when not known.
 	ResumeOffset, ResumeEvent uint64
+	// ResumeSequence is the same for readers of the session; 0 when nothing of it is there
+	// behind the damage.
+	ResumeSequence uint64
 	// Cause says what was found.
 	Cause error
 }

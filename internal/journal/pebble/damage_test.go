@@ -151,6 +151,9 @@ func checkDamaged(t *testing.T, j *Journal) {
 	if err != nil || len(rest.Records) != 4 {
 		t.Errorf("b behind the damage: %d records, %v; want 4", len(rest.Records), err)
 	}
+	if got := readSession(t, j, "b"); !slices.Equal(got, []uint64{1, 2, 5, 6, 7, 8}) {
+		t.Errorf("b around the damage: %v, want all but 3 and 4", got)
+	}
 	for name, order := range map[string]func(journal.Mark) journal.Order{
 		"offset": func(m journal.Mark) journal.Order { return journal.ByOffset{After: m.Offset} },
 		"event":  func(m journal.Mark) journal.Order { return journal.ByEvent{After: m.Event} },
@@ -210,6 +213,34 @@ func readAround(t *testing.T, j *Journal, order func(journal.Mark) journal.Order
 	return records
 }
 
+// readSession reads a session, going on where the damage says.
+func readSession(t *testing.T, j *Journal, session string) (sequences []uint64) {
+	t.Helper()
+	after := uint64(0)
+	for range 100 {
+		chunk, err := j.Read(context.Background(), journal.BySession{Session: session, After: after}, journal.Page{Limit: 3})
+		var damage *journal.DamagedError
+		switch {
+		case errors.As(err, &damage) && damage.ResumeSequence > after:
+			after = damage.ResumeSequence
+			continue
+		case errors.As(err, &damage) && damage.ResumeSequence == 0:
+			return sequences
+		case err != nil:
+			t.Fatalf("behind %d: %v (go on behind %d)", after, err, damage.ResumeSequence)
+		}
+		for _, r := range chunk.Records {
+			after = r.Sequence
+			sequences = append(sequences, after)
+		}
+		if !chunk.More {
+			return sequences
+		}
+	}
+	t.Fatalf("reading does not end: %v", sequences)
+	return nil
+}
+
 // TestMissingIsNotSkipped takes away what a reader could pass without a sign:
 // the first batch of a session, and a commit group.
 func TestMissingIsNotSkipped(t *testing.T) {
@@ -225,6 +256,9 @@ func TestMissingIsNotSkipped(t *testing.T) {
 	_, err := j.Read(context.Background(), journal.BySession{Session: "a"}, journal.Page{})
 	if !errors.As(err, &damage) || damage.Session != "a" || damage.Sequence != 1 {
 		t.Errorf("session without its first batch: got %v, want it damaged at 1", err)
+	}
+	if got := readSession(t, j, "a"); !slices.Equal(got, []uint64{3, 4, 5, 6, 7, 8}) {
+		t.Errorf("session without its first batch: read %v, want what is behind it", got)
 	}
 	for at, resume := range map[uint64]uint64{8: 10, 14: 16} {
 		_, err = j.Read(context.Background(), journal.ByOffset{After: at}, journal.Page{})
@@ -243,6 +277,9 @@ func TestDamagedTailRefusesAppends(t *testing.T) {
 	fill(t, files)
 	tamper(t, files, func(db *lsm.DB) { set(t, db, batchKey(2, 7), []byte("nothing")) })
 	j := openTest(t, files, journal.Options{})
+	if got := readSession(t, j, "b"); !slices.Equal(got, []uint64{1, 2, 3, 4, 5, 6}) {
+		t.Errorf("before a damaged end: read %v, want all", got)
+	}
 	s := journaltest.NewStory("b")
 	s.Head = 8
 	_, err := j.Append(context.Background(), s.Batch(s.Facts(1)...))

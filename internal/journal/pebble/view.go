@@ -157,7 +157,30 @@ func (v *view) names() map[uint64]string {
 // walk visits the batches of a session from the one that holds a sequence on,
 // until visit says to stop. A batch and its bytes are good until visit returns; the
 // texts of its records are for good.
-func (v *view) walk(s stream, from uint64, visit func(*storedBatch) (bool, error)) (err error) {
+// Damage comes with the sequence behind which the session can be read again.
+func (v *view) walk(s stream, from uint64, visit func(*storedBatch) (bool, error)) error {
+	err := v.walkUnbroken(s, from, visit)
+	var damage *journal.DamagedError
+	if errors.As(err, &damage) {
+		damage.ResumeSequence = v.sequenceBehind(s, damage.Sequence)
+	}
+	return err
+}
+
+// sequenceBehind finds the sequence before the first batch of a session that begins behind
+// another sequence; 0 if there is none.
+func (v *view) sequenceBehind(s stream, damaged uint64) (sequence uint64) {
+	if damaged == ^uint64(0) {
+		return 0
+	}
+	_ = v.scan(batchKey(s.sid, damaged+1), batchEnd(s.sid), false, func(it *lsm.Iterator) (bool, error) {
+		sequence = numberAt(it.Key(), 9) - 1
+		return false, nil
+	}, func(hole) (bool, error) { return true, nil }) // what the scan cannot pass has nothing behind it
+	return sequence
+}
+
+func (v *view) walkUnbroken(s stream, from uint64, visit func(*storedBatch) (bool, error)) (err error) {
 	it, err := v.iterate(batchKey(s.sid, 0), batchEnd(s.sid))
 	if err != nil {
 		return damaged(s.session, from, err)
@@ -186,7 +209,7 @@ func (v *view) walk(s stream, from uint64, visit func(*storedBatch) (bool, error
 		expect = b.last() + 1
 	}
 	if err := it.Error(); err != nil {
-		return damaged(s.session, from, err)
+		return damaged(s.session, max(expect, from), err)
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mahati-host/mahati/internal/journal"
 	"github.com/mahati-host/mahati/narya"
@@ -20,6 +21,15 @@ type worn struct {
 
 func (w *worn) lost(r journal.Record) bool {
 	return r.Session == w.session && r.Sequence >= w.first && r.Sequence <= w.last
+}
+
+// Head cannot be told where the end is damaged.
+func (w *worn) Head(ctx context.Context, session string) (journal.Head, error) {
+	head, err := w.Journal.Head(ctx, session)
+	if err == nil && session == w.session && head.Sequence <= w.last {
+		return journal.Head{}, &journal.DamagedError{Session: session, Sequence: w.first, Cause: errors.New("a fault of the test")}
+	}
+	return head, err
 }
 
 // Read gives what stands before the damage, and behind that the damage itself.
@@ -41,14 +51,24 @@ func (w *worn) Read(ctx context.Context, order journal.Order, page journal.Page)
 		if w.lost(r) && r.EventCount > 0 {
 			lost.ResumeOffset, lost.ResumeEvent = r.Offset, r.FirstEvent+uint64(r.EventCount)-1
 		}
+		if r.Sequence > w.last {
+			lost.ResumeSequence = w.last
+		}
 	}
 	return journal.Chunk{}, lost
 }
 
 // Case 52. What is damaged in the middle is a jump in the ids of the stream of all, and the
-// log says so; everything before and behind it comes, live too. The damaged session by itself is
-// refused, and the others are whole.
+// log says so; everything before and behind it comes, live too. So it is on the stream of the
+// damaged session alone, and that of any other is whole.
 func TestCase52DamageIsAJump(t *testing.T) {
+	for name, last := range map[string]uint64{"in the middle": 4, "to the end": 1 << 40} {
+		t.Run(name, func(t *testing.T) { damageIsAJump(t, last) })
+	}
+}
+
+// damageIsAJump loses the facts of a session from the second to a last one.
+func damageIsAJump(t *testing.T, last uint64) {
 	bubble(t, bedOptions{}, func(t *testing.T, b *bed) {
 		begun := b.newest()
 		for _, id := range []string{"one", "two", "three"} {
@@ -57,7 +77,7 @@ func TestCase52DamageIsAJump(t *testing.T) {
 		}
 		whole := b.stream("", narya.FormatID(begun)).now()
 		b.close()
-		broken := &worn{b.journal, "two", 2, 4}
+		broken := &worn{b.journal, "two", 2, last}
 		before := *b
 		before.journal = broken
 		next := begin(t, bedOptions{before: &before})
@@ -96,12 +116,21 @@ func TestCase52DamageIsAJump(t *testing.T) {
 		if log := next.log.String(); !strings.Contains(log, "events cannot be read") {
 			t.Errorf("the log says nothing of it: %s", log)
 		}
-		request := next.request("GET", "/v1/events?sessionId="+uuidOf("two"), "")
-		request.Header.Set("Last-Event-ID", narya.FormatID(begun))
-		next.wantError(next.send(request), narya.CodeInternal)
-		others := slices.DeleteFunc(slices.Clone(whole), func(e event) bool { return e.SessionID != uuidOf("three") })
-		if got := next.stream("sessionId="+uuidOf("three"), narya.FormatID(begun)).now(); !slices.EqualFunc(got, others, sameEvent) {
-			t.Errorf("of a session that is whole came %d events, want %d", len(got), len(others))
+		for _, session := range []string{"two", "three"} {
+			for _, after := range []int64{begun, lost[0].ID - 1, lost[0].ID, lost[len(lost)-1].ID, next.newest()} {
+				for _, query := range []string{"", "&hostEvents=true"} {
+					want := slices.DeleteFunc(slices.Clone(kept), func(e event) bool { return e.SessionID != uuidOf(session) || e.ID <= after })
+					s := next.stream("sessionId="+uuidOf(session)+query, narya.FormatID(after))
+					if got := s.now(); !slices.EqualFunc(got, want, sameEvent) {
+						t.Errorf("of session %s%s behind %d came %d events, want %d", session, query, after, len(got), len(want))
+					}
+					pass(3 * time.Minute)
+					if s.over() {
+						t.Errorf("the stream of session %s%s behind %d has ended", session, query, after)
+					}
+					s.close()
+				}
+			}
 		}
 	})
 }

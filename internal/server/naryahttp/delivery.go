@@ -32,8 +32,8 @@ func (d *delivery) run() (why string) {
 		case err != nil:
 			return ""
 		}
-		if data = behind(data, d.after); len(data) > 0 {
-			if why, over := d.send(data); over {
+		if len(data) > 0 {
+			if why, over := d.send(behind(data, d.after)); over {
 				return why
 			}
 			continue
@@ -51,6 +51,9 @@ var heartbeat = []byte(":\n\n")
 
 // send writes frames, and tells whether the stream is over with them.
 func (d *delivery) send(data []byte) (why string, over bool) {
+	if len(data) == 0 {
+		return "", false // the client has it all
+	}
 	block := data
 	if !d.live {
 		block = cut(data, d.binding.opt.Block-d.sent)

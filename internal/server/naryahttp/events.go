@@ -24,7 +24,7 @@ func (b *Binding) events(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	from, err := b.source(r, which, after, kept.Newest)
+	from, err := b.source(r, which, after)
 	if err != nil {
 		return err
 	}

@@ -26,68 +26,58 @@ type source interface {
 }
 
 // source finds out who may follow what, and begins to. An error is a refusal.
-func (b *Binding) source(r *request, f filter, after, newest uint64) (source, error) {
+func (b *Binding) source(r *request, f filter, after uint64) (source, error) {
 	if f.session == "" || f.hostEvents {
 		if err := access.Authorize(r.principal(), access.ReadHostEvents, ""); err != nil {
 			return nil, err
 		}
 	}
-	all := func() *firehose { return &firehose{b.host.FollowEvents(b.framer, after), b, newest} }
 	if f.session == "" {
-		return all(), nil
+		return b.host.FollowEvents(b.framer, after), nil
 	}
-	own, frames, err := b.sessionSource(r, f.session, after, nil)
+	frames, err := b.sessionSource(r, f.session, after, nil)
+	var own source = frames
 	if errors.Is(err, host.ErrNotFound) || errors.Is(err, host.ErrGone) {
 		// Nothing is told apart of a session that the caller does not reach (R39).
-		from := all()
-		own, frames, err = &awaiting{source: from, frames: from.Frames, binding: b, request: r, uuid: f.session}, from.Frames, nil
+		frames, err = b.host.FollowEvents(b.framer, after), nil
+		own = &awaiting{source: frames, frames: frames, binding: b, request: r, uuid: f.session}
 	}
-	if err != nil || !f.hostEvents {
-		return own, err
+	if err != nil {
+		return nil, err
 	}
-	others, past, err := b.host.FollowHostStream(r.Context(), b.framer, after, frames)
+	if !f.hostEvents {
+		return own, nil
+	}
+	others, err := b.host.FollowHostStream(r.Context(), b.framer, after, frames)
 	if err != nil {
 		own.Close()
 		return nil, err
 	}
-	return &merged{parts: [2]part{{source: own}, {source: &ofNone{followed{others, past}}}}, binding: b}, nil
+	return &merged{parts: [2]part{{source: own}, {source: &ofNone{others}}}, binding: b}, nil
 }
 
 // sessionSource follows one session, whose frames all its readers share. It shares the
 // wake-up of other frames, if there are any.
-func (b *Binding) sessionSource(r *request, uuid string, after uint64, with *host.Frames) (source, *host.Frames, error) {
+func (b *Binding) sessionSource(r *request, uuid string, after uint64, with *host.EventFrames) (*host.EventFrames, error) {
 	id, err := b.session(r.Context(), uuid)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	server.Annotate(r.Context(), "session", id)
 	v, err := b.host.Attach(r.Context(), r.principal(), access.ReadSession, id)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	frames, past, err := v.FollowEvents(r.Context(), b.framer, after, with)
-	if err != nil {
-		return nil, nil, err
-	}
-	return &followed{frames, past}, frames, nil
+	return v.FollowEvents(r.Context(), b.framer, after, with)
 }
-
-// followed is one session, or the part of the stream that belongs to none.
-type followed struct {
-	*host.Frames
-	past uint64 // the position at which the past ends
-}
-
-// CaughtUp implements source.
-func (f *followed) CaughtUp() bool { return f.Position() >= f.past }
 
 // ofNone is the part of the stream that belongs to no session. It is not there before
 // something was published.
-type ofNone struct{ followed }
+type ofNone struct{ *host.EventFrames }
 
 // Poll implements source.
 func (o *ofNone) Poll(ctx context.Context) ([]byte, error) {
-	data, err := o.followed.Poll(ctx)
+	data, err := o.EventFrames.Poll(ctx)
 	if errors.Is(err, host.ErrNotFound) {
 		return nil, nil
 	}
@@ -96,45 +86,18 @@ func (o *ofNone) Poll(ctx context.Context) ([]byte, error) {
 
 // Lag implements source.
 func (o *ofNone) Lag(ctx context.Context) (uint64, error) {
-	lag, err := o.followed.Lag(ctx)
+	lag, err := o.EventFrames.Lag(ctx)
 	if errors.Is(err, host.ErrNotFound) {
 		return 0, nil
 	}
 	return lag, err
 }
 
-// firehose is the whole host.
-type firehose struct {
-	*host.Frames
-	binding *Binding
-	past    uint64
-}
-
-// CaughtUp implements source.
-func (f *firehose) CaughtUp() bool { return f.Position() >= f.past }
-
-// Poll implements source. What cannot be read is left out: the client sees a gap in the
-// numbers, and makes it up by reading.
-func (f *firehose) Poll(ctx context.Context) ([]byte, error) {
-	for {
-		data, err := f.Frames.Poll(ctx)
-		if err == nil {
-			return data, nil
-		}
-		next, ok := f.binding.host.BehindDamage(err)
-		if !ok || next <= f.Position() {
-			return nil, err
-		}
-		f.Frames.Close()
-		f.Frames = f.binding.host.FollowEvents(f.binding.framer, next)
-	}
-}
-
 // awaiting is a session that is not there, or not there for the caller: nothing is heard of
 // it. One that begins while it is awaited is followed from its first event, by whoever may.
 type awaiting struct {
 	source
-	frames  *host.Frames // what wakes it
+	frames  *host.EventFrames // what wakes it
 	binding *Binding
 	request *request
 	uuid    string
@@ -152,7 +115,7 @@ func (a *awaiting) Poll(ctx context.Context) ([]byte, error) {
 		if !ok {
 			continue
 		}
-		own, _, err := a.binding.sessionSource(a.request, a.uuid, first-1, a.frames)
+		own, err := a.binding.sessionSource(a.request, a.uuid, first-1, a.frames)
 		if err != nil {
 			continue // it is none of the caller's
 		}
