@@ -193,6 +193,7 @@ func (s *Session) toolFinish(c *call, r agent.ToolResult) *narad.ToolCallFinishe
 		Response: response, Code: r.Code, Message: r.Message,
 	}
 	facts.SetToolFinish(&finish.Event, c.name, time.Since(c.started).Milliseconds())
+	facts.SetFileTouches(&finish.Event, r.Touches)
 	return finish
 }
 
