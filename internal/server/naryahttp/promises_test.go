@@ -14,9 +14,7 @@ import (
 	"time"
 
 	"github.com/mahati-host/mahati/facts"
-	"github.com/mahati-host/mahati/internal/access"
 	"github.com/mahati-host/mahati/internal/agent"
-	"github.com/mahati-host/mahati/internal/decide"
 	"github.com/mahati-host/mahati/internal/host"
 	"github.com/mahati-host/mahati/narad"
 	"github.com/mahati-host/mahati/narya"
@@ -42,6 +40,24 @@ func promise(t *testing.T, o bedOptions, play func(b *bed)) (events []event) {
 		}
 	})
 	return events
+}
+
+// opened makes a session by the operation of the contract, and says something in it if text is not
+// empty. What the promises are about is caused over HTTP alone, as users cause it.
+func (b *bed) opened(text string) (id string) {
+	b.t.Helper()
+	id = b.made(in("/"))
+	if text != "" {
+		b.tell(id, text, "")
+	}
+	return id
+}
+
+// interrupts stops the turn that is under way.
+func (b *bed) interrupts(id string) {
+	b.t.Helper()
+	b.want(b.post(path(id, "interrupt"), ""), 202)
+	synctest.Wait()
 }
 
 // told are the payloads of one type, in the words of the wire.
@@ -72,10 +88,10 @@ func wantList(t *testing.T, what string, got []string, want ...string) {
 
 func TestPromiseStatusOnlyOnAChange(t *testing.T) {
 	events := promise(t, bedOptions{}, func(b *bed) {
-		b.create("one", "hello")
+		id := b.opened("hello")
 		synctest.Wait()
 		for _, what := range []string{"archive", "archive", "restore", "restore"} {
-			b.want(b.post(b.session("one")+"/"+what, ""), 200)
+			b.want(b.post(path(id, what), ""), 200)
 		}
 	})
 	wantList(t, "statuses", fields(events, narya.TypeSessionStatusChanged, "status"), "running", "idle", "archived", "idle")
@@ -83,11 +99,11 @@ func TestPromiseStatusOnlyOnAChange(t *testing.T) {
 
 func TestPromisePostureOnlyIfItMoved(t *testing.T) {
 	events := promise(t, bedOptions{}, func(b *bed) {
-		b.create("one", "")
+		id := b.opened("")
 		for _, word := range []string{"detached", "detached", "attended", "attended"} {
-			b.want(b.put(b.session("one")+"/posture", `{"posture":"`+word+`"}`), 200)
+			b.want(b.put(path(id, "posture"), `{"posture":"`+word+`"}`), 200)
 		}
-		b.stream("sessionId="+narya.UUID(narya.KindSession, "one"), "").close() // who comes or goes moves nothing
+		b.stream("sessionId="+id, "").close() // who comes or goes moves nothing
 	})
 	wantList(t, "postures", fields(events, narya.TypeSessionPostureChanged, "posture"), "detached", "attended")
 }
@@ -95,9 +111,9 @@ func TestPromisePostureOnlyIfItMoved(t *testing.T) {
 func TestPromiseMovedOnlyIfThePathChanged(t *testing.T) {
 	dir := t.TempDir()
 	events := promise(t, bedOptions{}, func(b *bed) {
-		b.create("one", "")
+		id := b.opened("")
 		for range 2 {
-			b.want(b.post(b.session("one")+"/move", `{"repository":`+quote(dir)+`}`), 200)
+			b.want(b.post(path(id, "move"), `{"repository":`+quote(dir)+`}`), 200)
 		}
 	})
 	wantList(t, "moves", fields(events, narya.TypeSessionMoved, "repository"), dir)
@@ -105,9 +121,9 @@ func TestPromiseMovedOnlyIfThePathChanged(t *testing.T) {
 
 func TestPromiseModelOnlyOnAChange(t *testing.T) {
 	events := promise(t, bedOptions{agent: scripted(t, offering)}, func(b *bed) {
-		b.create("one", "")
+		id := b.opened("")
 		for _, model := range []string{"two", "two", "one", "one"} {
-			b.want(b.put(b.session("one")+"/model", `{"provider":"p","model":"`+model+`"}`), 200)
+			b.want(b.put(path(id, "model"), `{"provider":"p","model":"`+model+`"}`), 200)
 		}
 	})
 	wantList(t, "models", fields(events, narya.TypeModelSwitch, "model"), "two", "one")
@@ -125,14 +141,13 @@ func TestPromiseOneEndForEachTurn(t *testing.T) {
 		return speaks(ctx, h)
 	})
 	events := promise(t, bedOptions{agent: ends}, func(b *bed) {
-		b.create("one", "hello")
+		id := b.opened("hello")
 		synctest.Wait()
-		b.say("one", "fail")
+		b.tell(id, "fail", "")
 		synctest.Wait()
-		b.say("one", "wait")
+		b.tell(id, "wait", "")
 		synctest.Wait()
-		b.do(access.StopRun, "one", decide.Stop{})
-		synctest.Wait()
+		b.interrupts(id)
 	})
 	wantList(t, "ends", fields(events, narya.TypeTurnFinished, "stopReason"), "completed", "error", "interrupted")
 	if len(told(events, narya.TypeTurnStarted)) != 3 {
@@ -143,7 +158,7 @@ func TestPromiseOneEndForEachTurn(t *testing.T) {
 // After a restart the turn that the host could not go on with has its end, with the error.
 func TestPromiseTheRestartEndsATurn(t *testing.T) {
 	bubble(t, bedOptions{agent: acts(waits)}, func(t *testing.T, b *bed) {
-		b.create("one", "hello")
+		b.opened("hello")
 		synctest.Wait()
 		b.close()
 		b = begin(t, bedOptions{agent: acts(waits), before: b})
@@ -172,9 +187,9 @@ func TestPromiseFiguresAreKnownOnes(t *testing.T) {
 	back := func() time.Time { return time.Now().Add(-time.Hour * time.Duration(jumps.Add(1))) }
 	o := bedOptions{agent: spends, host: host.Options{Now: back}}
 	events := promise(t, o, func(b *bed) {
-		b.create("one", "spend")
+		id := b.opened("spend")
 		pass(2 * time.Second)
-		b.say("one", "again")
+		b.tell(id, "again", "")
 		pass(2 * time.Second)
 	})
 	var got []string
@@ -195,7 +210,7 @@ func TestPromiseMessagesAndRounds(t *testing.T) {
 		}
 		return done
 	})
-	events := promise(t, bedOptions{agent: rounds}, func(b *bed) { b.create("one", "hello") })
+	events := promise(t, bedOptions{agent: rounds}, func(b *bed) { b.opened("hello") })
 	wantList(t, "rounds", fields(events, narya.TypeMessageStart, "model"), "m", "m")
 	wantList(t, "pieces", fields(events, narya.TypeMessageDelta, "delta"), "hm", "Hel", "hm", "lo")
 	wantList(t, "channels", fields(events, narya.TypeMessageDelta, "channel"), "reasoning", "", "reasoning", "")
@@ -215,7 +230,7 @@ func TestPromiseOfCalls(t *testing.T) {
 		_ = h.FinishTool(ctx, id, agent.ToolResult{Outcome: narad.OutcomeSuccess, Touches: []facts.FileTouch{{Path: "/a", Op: "edit"}}})
 		return done
 	})
-	events := promise(t, bedOptions{agent: calls}, func(b *bed) { b.create("one", "hello") })
+	events := promise(t, bedOptions{agent: calls}, func(b *bed) { b.opened("hello") })
 	if got := strings.Join(fields(events, narya.TypeToolCallUpdate, "delta"), ""); strings.Count(got, "more output than is kept") != 1 || strings.Count(got, "x") != 1<<20 {
 		t.Errorf("got %d bytes of output", len(got))
 	}
@@ -231,14 +246,18 @@ steps:
   - tool: {name: rm, permit: true}
 `
 	events := promise(t, bedOptions{agent: scripted(t, script)}, func(b *bed) {
-		b.create("one", "hello")
+		id := b.opened("hello")
 		synctest.Wait()
-		pack := b.asked()[0]
-		b.do(access.ResolveInterrupt, "", decide.Resolve{InterruptID: pack, Decision: "deny", Members: []string{"a"}})
-		b.resolve(pack, "approve")
-		synctest.Wait()
-		b.do(access.StopRun, "one", decide.Stop{})
-		synctest.Wait()
+		members := b.pendingIDs("?sessionId=" + id)
+		if len(members) != 2 {
+			t.Fatalf("%d permissions wait, want those of both members", len(members))
+		}
+		b.want(b.decide(members[0], "deny", ""), 200)
+		b.want(b.decide(members[0], "deny", ""), 200) // told again
+		b.wantError(b.decide(members[0], "allow", ""), narya.CodeAlreadyDecided)
+		b.want(b.decide(members[1], "allow", ""), 200)
+		b.only()
+		b.interrupts(id)
 	})
 	wantList(t, "decisions", fields(events, narya.TypePermissionDecided, "decision"), "deny", "allow", "expired")
 	wantList(t, "deciders", fields(events, narya.TypePermissionDecided, "decidedBy"), "user", "user", "policy")
@@ -255,9 +274,8 @@ steps:
   - question: {text: "Colour?", options: [red, green], recommended: 1}
 `
 	events := promise(t, bedOptions{agent: scripted(t, script)}, func(b *bed) {
-		b.create("one", "hello")
-		synctest.Wait()
-		b.resolve(b.asked()[0], "0")
+		b.opened("hello")
+		b.want(b.reply(b.asking().field("questionId"), `{"answers":[{"options":[0]}]}`), 200)
 		synctest.Wait()
 	})
 	asked, ended := fields(events, narya.TypeQuestionAsked, "toolCallId"), fields(events, narya.TypeToolCallFinished, "toolCallId")
@@ -273,7 +291,7 @@ script: 1
 steps:
   - agent: {name: helper, prompt: Help, tool: task, steps: [{say: Helped.}]}
 `
-	events := promise(t, bedOptions{agent: scripted(t, script)}, func(b *bed) { b.create("one", "hello") })
+	events := promise(t, bedOptions{agent: scripted(t, script)}, func(b *bed) { b.opened("hello") })
 	wantList(t, "lanes", fields(events, narya.TypeLaneStarted, "kind"), "main", "subagent")
 	wantList(t, "ends", fields(events, narya.TypeLaneFinished, "status"), "completed")
 }
@@ -282,17 +300,15 @@ steps:
 // that is taken back has no turn.
 func TestPromiseOfWaitingMessages(t *testing.T) {
 	events := promise(t, bedOptions{agent: acts(waits)}, func(b *bed) {
-		b.create("one", "hello")
+		id := b.opened("hello")
 		synctest.Wait()
-		b.say("one", "second")
-		third := b.say("one", "third").RunID
-		b.do(access.ChangeQueue, "one", decide.Withdraw{RunID: third})
-		b.do(access.StopRun, "one", decide.Stop{})
+		b.tell(id, "second", "")
+		third := b.tell(id, "third", "").field("entryId")
+		b.want(b.delete(path(id, "inputs/"+third)), 200)
+		b.interrupts(id)
+		b.want(b.post(path(id, "inputs/release"), ""), 202)
 		synctest.Wait()
-		b.do(access.ChangeQueue, "one", decide.Release{})
-		synctest.Wait()
-		b.do(access.StopRun, "one", decide.Stop{})
-		synctest.Wait()
+		b.interrupts(id)
 	})
 	entries := fields(events, narya.TypeEntryAppended, "entryId")
 	if len(entries) != 3 || len(told(events, narya.TypeTurnStarted)) != 2 {
@@ -313,8 +329,7 @@ nodes:
   end: {end: completed}
 `
 	events := promise(t, bedOptions{}, func(b *bed) {
-		b.create("one", "")
-		b.do(access.StartWorkflow, "one", decide.StartWorkflow{Definition: definition})
+		b.want(b.post("/v1/workflows", `{"sessionId":`+quote(b.opened(""))+`,"definition":`+quote(definition)+`}`), 202)
 		synctest.Wait()
 	})
 	var got []string
@@ -328,9 +343,9 @@ nodes:
 
 func TestPromiseOfExtensions(t *testing.T) {
 	events := promise(t, bedOptions{}, func(b *bed) {
-		b.create("one", "")
-		for i, id := range []string{"one", "", "one"} {
-			b.do(access.PublishExtension, id, decide.Publish{Extension: "a/b", Name: fmt.Sprint("n", i)})
+		where := `,"sessionId":` + quote(b.opened(""))
+		for i, in := range []string{where, "", where} {
+			b.want(b.post("/v1/extensions/events", fmt.Sprintf(`{"extension":"a/b","name":"n%d"%s}`, i, in)), 202)
 		}
 	})
 	wantList(t, "names", fields(events, narya.TypeExtension, "name"), "n0", "n1", "n2")
@@ -344,7 +359,7 @@ steps:
   - plan: [One, {text: Two, status: active}]
   - plan: []
 `
-	events := promise(t, bedOptions{agent: scripted(t, script)}, func(b *bed) { b.create("one", "hello") })
+	events := promise(t, bedOptions{agent: scripted(t, script)}, func(b *bed) { b.opened("hello") })
 	if got := fields(events, narya.TypeTaskList, "tasks"); len(got) < 2 || !strings.Contains(got[0], "One") || !strings.Contains(got[0], "Two") || got[1] != "[]" {
 		t.Errorf("got %q", got)
 	}
@@ -352,7 +367,7 @@ steps:
 
 func TestPromiseOfIntercom(t *testing.T) {
 	events := promise(t, bedOptions{}, func(b *bed) {
-		one, two := b.begun("s1"), b.begun("s2")
+		one, two := b.opened(""), b.opened("")
 		for _, said := range []string{"first", "second"} {
 			b.want(b.post("/v1/sessions/"+one+"/intercom", `{"to":`+quote(b.nameOf(two))+`,"content":"`+said+`"}`), 202)
 		}
