@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"unicode"
 
@@ -54,10 +55,24 @@ func DecodeBody(r *http.Request, v any) error {
 	return nil
 }
 
-// pathOf names a field: our own names and indexes, nothing that the client chose.
+// pathOf names a field, as in answers[0].options: our own names and indexes, nothing that the client chose.
 func pathOf(err *json.SemanticError) string {
-	return strings.ReplaceAll(strings.TrimPrefix(string(err.JSONPointer), "/"), "/", ".")
+	var path string
+	for step := range err.JSONPointer.Tokens() {
+		switch i, err := strconv.Atoi(step); {
+		case err == nil:
+			path = Item(path, i)
+		case path == "":
+			path = step
+		default:
+			path += "." + step
+		}
+	}
+	return path
 }
+
+// Item names an element of a list, by its place from 0, where a field of a request is refused.
+func Item(field string, i int) string { return field + "[" + strconv.Itoa(i) + "]" }
 
 // deep reports whether a JSON text nests deeper than a body may.
 func deep(body []byte) bool {

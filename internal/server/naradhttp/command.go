@@ -3,7 +3,6 @@ package naradhttp
 import (
 	"cmp"
 	"net/http"
-	"strconv"
 
 	"github.com/mahati-host/mahati/internal/access"
 	"github.com/mahati-host/mahati/internal/decide"
@@ -112,7 +111,7 @@ func checkAttachments(ids []string) error {
 		return err
 	}
 	for i, id := range ids {
-		if err := checkID("attachmentIds."+strconv.Itoa(i), id); err != nil {
+		if err := checkID(server.Item("attachmentIds", i), id); err != nil {
 			return err
 		}
 	}

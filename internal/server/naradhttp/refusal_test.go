@@ -103,8 +103,8 @@ func TestRefusalsNameTheField(t *testing.T) {
 	bubble(t, rigOptions{}, func(t *testing.T, r *rig) {
 		for body, want := range map[string]string{
 			`{"interruptId":"i","decision":["secret"]}`:                             "decision has the wrong type",
-			`{"interruptId":"i","decision":"d","members":[{"requestId":"a"},5]}`:    "members.1 has the wrong type",
-			`{"interruptId":"i","decision":"d","answers":[{"options":["secret"]}]}`: "answers.0",
+			`{"interruptId":"i","decision":"d","members":[{"requestId":"a"},5]}`:    "members[1] has the wrong type",
+			`{"interruptId":"i","decision":"d","answers":[{"options":["secret"]}]}`: "answers[0].options[0] has the wrong type",
 			`{"interruptId":"i","decision":"d","expectedRevision":1.5}`:             "expectedRevision has the wrong type",
 			`{"interruptId":"i","decision":"d","commandId":"secret secret"}`:        "commandId must be 1 to 128 letters, digits and . _ : -",
 			`{"interruptId":"` + strings.Repeat("secret", 30) + `","decision":"d"}`: "interruptId must be 1 to 128 letters, digits and . _ : -",

@@ -11,6 +11,7 @@ import (
 	"github.com/mahati-host/mahati/internal/access"
 	"github.com/mahati-host/mahati/internal/decide"
 	"github.com/mahati-host/mahati/internal/host"
+	"github.com/mahati-host/mahati/internal/server"
 )
 
 // resolution is the body of a decision (§2.2); the host finds the interrupt's session.
@@ -65,7 +66,7 @@ func (q resolution) checkMembers() error {
 		return badField("members", "must name a member; leave it out to decide all that are open")
 	}
 	for i, m := range q.Members {
-		field := "members." + strconv.Itoa(i)
+		field := server.Item("members", i)
 		if m.id == "" {
 			return badField(field, "must name a member")
 		}

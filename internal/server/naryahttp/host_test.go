@@ -77,6 +77,33 @@ func TestEdgeRefusesInTheEnvelope(t *testing.T) {
 	}
 }
 
+// TestWrongTypesAreNamed: a field of a wrong type is refused as a value that cannot be is, under the same
+// name, whatever the operation, and nothing of its value is repeated.
+func TestWrongTypesAreNamed(t *testing.T) {
+	b := begin(t, bedOptions{})
+	b.create("s1", "")
+	const id = "0198c2f0-7c1e-7b0a-9f0e-3a5b7c9d1e2f"
+	for _, c := range []struct{ path, body, field string }{
+		{"/v1/sessions", `{"repository":["secret"]}`, "repository"},
+		{path("s1", "messages"), `{"content":{"secret":1}}`, "content"},
+		{path("s1", "messages"), `{"content":"x","attachmentIds":["a",{"secret":1}]}`, "attachmentIds[1]"},
+		{path("s1", "messages"), `{"content":"x","attachmentIds":"secret"}`, "attachmentIds"},
+		{path("s1", "intercom"), `{"to":7,"content":"x"}`, "to"},
+		{"/v1/questions/" + id + "/answer", `{"answers":[{"options":[0]},{"options":[0,"secret"]}]}`, "answers[1].options[1]"},
+		{"/v1/questions/" + id + "/answer", `{"answers":[{"text":["secret"]}]}`, "answers[0].text"},
+		{"/v1/questions/" + id + "/answer", `{"answers":["secret"]}`, "answers[0]"},
+		{"/v1/questions/" + id + "/answer", `{"dismiss":"secret"}`, "dismiss"},
+		{"/v1/permissions/" + id + "/decision", `{"decision":7}`, "decision"},
+		{"/v1/workflows", `{"sessionId":7}`, "sessionId"},
+		{"/v1/extensions/events", `{"extension":"a/b","name":[]}`, "name"},
+	} {
+		got := b.wantError(b.post(c.path, c.body), narya.CodeInvalid, c.field)
+		if text(got.body, "message") != c.field+": has the wrong type" || strings.Contains(got.body, "secret") {
+			t.Errorf("%s: got %s, want the field %s", c.body, got, c.field)
+		}
+	}
+}
+
 // TestRecoveringHost: while a host starts it says so, whatever it is asked.
 func TestRecoveringHost(t *testing.T) {
 	b := begin(t, bedOptions{edge: server.Options{Recovering: func() bool { return true }}})

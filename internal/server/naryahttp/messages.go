@@ -53,9 +53,10 @@ func (m message) command() (c decide.Message, err error) {
 	}
 	if len(m.AttachmentIDs) > maxAttachments {
 		wrong.add("attachmentIds", "may have at most "+strconv.Itoa(maxAttachments))
+		return c, wrong.err()
 	}
-	for _, id := range m.AttachmentIDs {
-		wrong.note(server.CheckID("attachmentIds", id))
+	for i, id := range m.AttachmentIDs {
+		wrong.note(server.CheckID(server.Item("attachmentIds", i), id))
 	}
 	return c, wrong.err()
 }

@@ -199,7 +199,7 @@ func TestMessagesRefused(t *testing.T) {
 		b.wantError(say(`{"content":7}`), narya.CodeInvalid, "content")
 		b.wantError(say(`{"content":`+quote(strings.Repeat("x", 500_000))+`}`), narya.CodeInvalid, "content")
 		b.wantError(say(`{"content":"x","attachmentIds":["none"]}`), narya.CodeInvalid, "attachmentIds")
-		b.wantError(say(`{"content":"x","attachmentIds":["a/b"]}`), narya.CodeInvalid, "attachmentIds")
+		b.wantError(say(`{"content":"x","attachmentIds":["ab","a/b"]}`), narya.CodeInvalid, "attachmentIds[1]")
 		b.wantError(b.withKey("a b", "POST", path("s1", "messages"), `{"content":"x"}`), narya.CodeMalformed)
 		b.wantError(b.post(path("none", "messages"), `{"content":"x"}`), narya.CodeSessionNotFound)
 		b.wantError(b.post("/v1/sessions/s1/messages", `{"content":"x"}`), narya.CodeSessionNotFound)

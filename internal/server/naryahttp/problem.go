@@ -77,13 +77,16 @@ const retrySoon = time.Second
 // problemOf makes a problem of an error, which the edge writes. What is not listed is the
 // edge's to translate, or internal.
 func problemOf(err error) error {
+	var p *server.Problem
+	if errors.As(err, &p) {
+		if p.Field == "" {
+			return p
+		}
+		err = invalid(p.Field, p.Rule)
+	}
 	var refusal *narya.Error
 	if errors.As(err, &refusal) {
 		return problem(refusal)
-	}
-	var p *server.Problem
-	if errors.As(err, &p) {
-		return p
 	}
 	for _, known := range problems {
 		if errors.Is(err, known.err) {
@@ -130,9 +133,6 @@ func Form() server.Form { return server.Form{Prefix: Prefix, Encode: envelope} }
 func envelope(p *server.Problem) (status int, mediaType string, body []byte) {
 	e := narya.Refuse(codeOf(p), "%s", p.Detail)
 	e.Fields, _ = p.Members[memberFields].(map[string]string)
-	if p.Field != "" {
-		e.Fields = map[string]string{p.Field: p.Rule}
-	}
 	body, err := narya.EncodeError(e)
 	if err != nil { // a text of ours is not UTF-8
 		body, _ = narya.EncodeError(narya.Refuse(e.Code, ""))
@@ -149,10 +149,7 @@ func codeOf(p *server.Problem) narya.Code {
 	if code, known := edgeCodes[p.Code]; known {
 		return code
 	}
-	switch {
-	case p.Field != "":
-		return narya.CodeInvalid
-	case p.HTTPStatus >= http.StatusInternalServerError:
+	if p.HTTPStatus >= http.StatusInternalServerError {
 		return narya.CodeInternal
 	}
 	return narya.CodeMalformed

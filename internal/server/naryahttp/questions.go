@@ -114,7 +114,7 @@ func checkAnswers(answers []decide.QuestionAnswer, dismiss bool) error {
 		wrong.add("answers", "may have at most "+strconv.Itoa(maxAnswers))
 	default:
 		for i, a := range answers {
-			field := "answers[" + strconv.Itoa(i) + "]"
+			field := server.Item("answers", i)
 			wrong.note(server.CheckText(field+".text", a.Text, maxTyped, true))
 			if len(a.Options) > maxChosen {
 				wrong.add(field+".options", "may have at most "+strconv.Itoa(maxChosen))

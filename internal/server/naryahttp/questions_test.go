@@ -88,7 +88,7 @@ func TestQuestion(t *testing.T) {
 		for _, body := range []string{`{}`, `{"answers":[]}`, `{"answers":[{"options":[0]},{"options":[0]}]}`, `{"answers":[{"options":[0]}],"dismiss":true}`} {
 			b.wantError(b.reply(id, body), narya.CodeInvalid, "answers")
 		}
-		b.wantError(b.reply(id, `{"answers":[{"options":["0"]}]}`), narya.CodeInvalid, "answers.0.options.0")
+		b.wantError(b.reply(id, `{"answers":[{"options":["0"]}]}`), narya.CodeInvalid, "answers[0].options[0]")
 		b.wantError(b.reply(id, `no`), narya.CodeMalformed)
 		if len(stream.now()) != 0 {
 			t.Error("a refusal was told on the stream")
