@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/mahati-host/mahati/internal/access"
 	"github.com/mahati-host/mahati/internal/index"
 	"github.com/mahati-host/mahati/internal/journal"
 	"github.com/mahati-host/mahati/narya"
@@ -14,8 +15,17 @@ import (
 // run, interrupt or workflow, or of a member as [index.Member] reads it. An id that is
 // shown as it is stands for itself (R5). ErrNotFound is for what is not there, and for what
 // is in a session that began before the host spoke Narya (R1); ErrGone for a session that
-// was deleted. Whether the caller may know of the session is for [Host.Attach] to say.
-func (h *Host) Alias(ctx context.Context, kind narya.Kind, uuid string) (session, id string, err error) {
+// was deleted, if the caller may know of such. Whether he may know of one that is there is
+// for [Host.Attach] to say.
+func (h *Host) Alias(ctx context.Context, p access.Principal, kind narya.Kind, uuid string) (session, id string, err error) {
+	session, id, err = h.alias(ctx, kind, uuid)
+	if hidden(p, err) {
+		err = ErrNotFound
+	}
+	return session, id, err
+}
+
+func (h *Host) alias(ctx context.Context, kind narya.Kind, uuid string) (session, id string, err error) {
 	key := index.NaryaAlias(kind, uuid)
 	if key.Validate() != nil {
 		return "", "", ErrNotFound

@@ -29,7 +29,7 @@ func TestAliases(t *testing.T) {
 			{narya.KindRun, run, run},
 			{narya.KindInterrupt, asked.InterruptID, asked.InterruptID},
 		} {
-			session, id, err := s.host.Alias(t.Context(), c.kind, c.uuid)
+			session, id, err := s.host.Alias(t.Context(), access.Owner(), c.kind, c.uuid)
 			if err != nil || session != "s1" || id != c.id {
 				t.Errorf("%s %s: got %q in %q, %v, want %q in s1", c.kind, c.uuid, id, session, err, c.id)
 			}
@@ -38,7 +38,7 @@ func TestAliases(t *testing.T) {
 			narya.KindSession: "s1", narya.KindMainLane: "s1", narya.KindRun: strings.ToUpper(run), narya.KindInterrupt: run,
 			narya.KindLane: narya.LaneID(run), narya.KindWorkflow: "", narya.KindMember: "a\x00",
 		} {
-			if _, _, err := s.host.Alias(t.Context(), kind, uuid); !errors.Is(err, host.ErrNotFound) {
+			if _, _, err := s.host.Alias(t.Context(), access.Owner(), kind, uuid); !errors.Is(err, host.ErrNotFound) {
 				t.Errorf("%s %q: got %v, want ErrNotFound", kind, uuid, err)
 			}
 		}
@@ -57,7 +57,7 @@ func TestAliasesOfASessionFromBefore(t *testing.T) {
 		for kind, uuid := range map[narya.Kind]string{
 			narya.KindSession: named, narya.KindRun: run, narya.KindMainLane: narya.MainLaneID(named),
 		} {
-			if _, _, err := s.host.Alias(t.Context(), kind, uuid); !errors.Is(err, host.ErrNotFound) {
+			if _, _, err := s.host.Alias(t.Context(), access.Owner(), kind, uuid); !errors.Is(err, host.ErrNotFound) {
 				t.Errorf("%s: got %v, want ErrNotFound", kind, err)
 			}
 		}

@@ -49,6 +49,9 @@ func (h *Host) Do(ctx context.Context, p access.Principal, r Request) (decide.An
 		return decide.Answer{}, err
 	}
 	command, answer, err := h.prepare(ctx, r.Session, r.Command)
+	if hidden(p, err) && makesSession(r.Command) {
+		return decide.Answer{Status: decide.Conflict, Detail: "the id was given to another session"}, nil // as of one elsewhere
+	}
 	if err != nil {
 		return decide.Answer{}, err
 	}
@@ -161,12 +164,19 @@ func (h *Host) workspace(ctx context.Context, p access.Principal, action access.
 	}
 	workspace, err := h.workspaceOf(ctx, id)
 	switch {
-	case errors.Is(err, journal.ErrNotFound), err == nil && !p.Reaches(workspace):
+	case errors.Is(err, journal.ErrNotFound), err == nil && !p.Reaches(workspace), hidden(p, err):
 		return unknownSession, nil
 	case err != nil:
 		return "", err
 	}
 	return workspace, access.Authorize(p, action, workspace)
+}
+
+// hidden reports whether an error is that of a session of which the caller is told nothing.
+// In which workspace a deleted one was is not known any more: who does not reach all of them
+// is not told that it ever was.
+func hidden(p access.Principal, err error) bool {
+	return errors.Is(err, journal.ErrDeleted) && !p.Reaches(unknownSession)
 }
 
 // workspaceOf finds the workspace of a session. The owner of one that is live tells it

@@ -10,9 +10,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mahati-host/mahati/facts"
 	"github.com/mahati-host/mahati/harness"
 	"github.com/mahati-host/mahati/internal/access"
 	"github.com/mahati-host/mahati/internal/agent"
+	"github.com/mahati-host/mahati/internal/decide"
 	"github.com/mahati-host/mahati/internal/host"
 )
 
@@ -351,6 +353,19 @@ func TestRights(t *testing.T) {
 		stranger.wantProblem(stranger.get("/runs/"+run+"/events"), 404, "not_found")
 		stranger.wantProblem(stranger.tell(run, "x", cancel), 404, "not_found")
 		stranger.wantProblem(stranger.tell(run, "x", decision(id, "approve")), 404, "not_found")
+		if _, err := r.host.Do(t.Context(), access.Owner(), host.Request{
+			Action: access.CreateSession, Session: "gone", Command: decide.Create{Payload: facts.Created{WorkspaceID: "default", ClientKind: "api"}},
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.host.Delete(t.Context(), access.Owner(), "gone"); err != nil {
+			t.Fatal(err)
+		}
+		r.wantProblem(r.post("/runs", `{"input_id":"z","text":"go","session_id":"gone"}`), 410, "session_deleted")
+		unknown := stranger.wantProblem(stranger.post("/runs", `{"input_id":"y","text":"go","session_id":"none"}`), 404, "not_found")
+		if got := stranger.post("/runs", `{"input_id":"y","text":"go","session_id":"gone"}`); got.field("code") != "not_found" || got.field("detail") != unknown.field("detail") {
+			t.Errorf("a run in a session that was deleted: got %s, want %s", got, unknown)
+		}
 		nobody := *r
 		nobody.token = "x"
 		nobody.wantProblem(nobody.get("/runs/"+run+"/events"), 401, "unauthenticated")

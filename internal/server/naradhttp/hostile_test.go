@@ -175,6 +175,42 @@ func TestEveryRouteTakesItsRole(t *testing.T) {
 	})
 }
 
+// Who does not reach a session is told nothing apart of one that is there, or was.
+func TestUnreachedIsUnknown(t *testing.T) {
+	bubble(t, rigOptions{agent: asks}, func(t *testing.T, r *rig) {
+		for _, id := range []string{"s1", "gone"} {
+			r.want(r.post("/sessions", `{"sessionId":"`+id+`","workspaceId":"w1"}`), 201)
+		}
+		r.say("s1", "write")
+		synctest.Wait()
+		interrupt := r.opened()[0]
+		r.want(r.send(r.request("DELETE", "/sessions/gone", "")), 204)
+		r.wantProblem(r.get("/sessions/gone"), 410, "session_deleted")
+		r.token = r.newToken("stranger", access.Grant{Roles: access.Roles(), Workspaces: []string{"w2"}, Executors: []string{"desk"}})
+		compared := 0
+		for _, p := range permissions {
+			if !strings.Contains(p.path+p.body, "SESSION") || p.path == "/sessions" {
+				continue
+			}
+			compared++
+			send := func(id string) reply {
+				names := strings.NewReplacer("SESSION", id, "INTERRUPT", interrupt)
+				return r.send(r.request(p.method, names.Replace(p.path), names.Replace(p.body)))
+			}
+			want := send("none")
+			for _, id := range []string{"s1", "gone"} {
+				got := send(id)
+				if got.status != want.status || got.field("code") != want.field("code") || got.field("detail") != want.field("detail") {
+					t.Errorf("%s %s of %s: got %s, want what an unknown one is answered: %s", p.method, p.path, id, got, want)
+				}
+			}
+		}
+		if compared < 15 {
+			t.Errorf("%d routes were compared", compared)
+		}
+	})
+}
+
 // wantAllowed demands a refusal with a status, or none at all (0).
 func (r *rig) wantAllowed(p permission, want int, who string, names *strings.Replacer) {
 	r.t.Helper()

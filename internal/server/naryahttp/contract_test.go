@@ -7,7 +7,10 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/mahati-host/mahati/facts"
 	"github.com/mahati-host/mahati/internal/access"
+	"github.com/mahati-host/mahati/internal/decide"
+	"github.com/mahati-host/mahati/internal/host"
 	"github.com/mahati-host/mahati/narya"
 )
 
@@ -63,19 +66,90 @@ func TestWithdrawalToldAgain(t *testing.T) {
 	})
 }
 
-// Who does not reach a session is told nothing apart of one that is there.
+// reached are the operations that name what is in one session. LANE is its main lane,
+// PERMISSION one that waits in it, TURN its turn.
+var reached = []struct{ method, path, body string }{
+	{"GET", "/v1/sessions/SESSION", ""},
+	{"GET", "/v1/sessions/SESSION/export", ""},
+	{"POST", "/v1/sessions/SESSION/archive", ""},
+	{"POST", "/v1/sessions/SESSION/restore", ""},
+	{"POST", "/v1/sessions/SESSION/branch", ""},
+	{"POST", "/v1/sessions/SESSION/branch", `{"entryId":"ENTRY"}`},
+	{"POST", "/v1/sessions/SESSION/move", `{"repository":"/"}`},
+	{"POST", "/v1/sessions/SESSION/viewed", ""},
+	{"PUT", "/v1/sessions/SESSION/title", `{"title":"x"}`},
+	{"PUT", "/v1/sessions/SESSION/model", `{"model":"x"}`},
+	{"PUT", "/v1/sessions/SESSION/variant", `{"variant":"x"}`},
+	{"PUT", "/v1/sessions/SESSION/style", `{"style":""}`},
+	{"PUT", "/v1/sessions/SESSION/posture", `{"posture":"detached"}`},
+	{"PUT", "/v1/sessions/SESSION/warming", `{"enabled":true,"ceilingUsd":1}`},
+	{"POST", "/v1/sessions/SESSION/messages", `{"content":"x"}`},
+	{"POST", "/v1/sessions/SESSION/interrupt", ""},
+	{"POST", "/v1/sessions/SESSION/interrupt", `{"turnId":"TURN"}`},
+	{"DELETE", "/v1/sessions/SESSION/inputs/ENTRY", ""},
+	{"POST", "/v1/sessions/SESSION/inputs/release", ""},
+	{"GET", "/v1/sessions/SESSION/rules", ""},
+	{"DELETE", "/v1/sessions/SESSION/rules/x", ""},
+	{"GET", "/v1/sessions/SESSION/transcript", ""},
+	{"GET", "/v1/sessions/SESSION/transcript?laneId=LANE", ""},
+	{"GET", "/v1/sessions/SESSION/transcript/ENTRY", ""},
+	{"GET", "/v1/sessions/SESSION/lanes", ""},
+	{"GET", "/v1/lanes/LANE", ""},
+	{"GET", "/v1/permissions?sessionId=SESSION", ""},
+	{"POST", "/v1/permissions/PERMISSION/decision", `{"decision":"allow"}`},
+	{"GET", "/v1/permissions/decisions?sessionId=SESSION", ""},
+	{"GET", "/v1/questions?sessionId=SESSION", ""},
+	{"POST", "/v1/questions/PERMISSION/answer", `{"dismiss":true}`},
+	{"POST", "/v1/sessions/SESSION/intercom", `{"to":"x","content":"x"}`},
+	{"GET", "/v1/sessions/SESSION/intercom/asks", ""},
+	{"POST", "/v1/workflows", `{"sessionId":"SESSION","definition":"x"}`},
+	{"GET", "/v1/workflows?sessionId=SESSION", ""},
+	{"POST", "/v1/extensions/events", `{"sessionId":"SESSION","extension":"a/b","name":"c"}`},
+}
+
+// Who does not reach a session is told nothing apart of one that is there, or was.
 func TestUnreachedIsUnknown(t *testing.T) {
 	bubble(t, bedOptions{agent: acts(permits), tcp: true}, func(t *testing.T, b *bed) {
+		const none, gone = "0198c2f0-7c1e-7b0a-9f0e-3a5b7c9d1e2f", "0198c2f0-7c1e-7b0a-9f0e-3a5b7c9d1e30"
 		b.create("s1", "ls")
-		b.only()
+		permission := b.only()
+		entries := b.allItems(path("s1", "transcript"))
+		turn, entry := text(entries[0], "turnId"), text(entries[0], "entryId")
+		for _, id := range []string{gone, "gone"} {
+			b.create(id, "")
+			if _, err := b.host.Delete(t.Context(), access.Owner(), id); err != nil {
+				t.Fatal(err)
+			}
+		}
+		b.wantError(b.get("/v1/sessions/"+gone), narya.CodeDeleted)
+		b.wantError(b.post("/v1/sessions", `{"repository":"/","sessionId":"`+gone+`"}`), narya.CodeDeleted)
 		all := []access.Role{access.Observe, access.Drive, access.Decide, access.Admin}
 		stranger := b.as("stranger", access.Grant{Roles: all, Workspaces: []string{"other"}})
-		for _, session := range []string{"s1", "nobody"} {
-			turn := `{"turnId":"0198c2f0-7c1e-7b0a-9f0e-3a5b7c9d1e2f"}`
-			stranger.wantError(stranger.post(path(session, "interrupt"), turn), narya.CodeSessionNotFound)
-			for _, list := range []string{"/v1/permissions", "/v1/questions", "/v1/permissions/decisions", "/v1/workflows"} {
-				stranger.wantError(stranger.get(list+"?sessionId="+uuid(session)), narya.CodeSessionNotFound)
+		unknown := strings.NewReplacer("SESSION", none, "LANE", narya.MainLaneID(none), "PERMISSION", none, "TURN", turn, "ENTRY", entry)
+		for _, op := range reached {
+			want := stranger.send(stranger.request(op.method, unknown.Replace(op.path), unknown.Replace(op.body)))
+			if want.status != http.StatusNotFound {
+				t.Errorf("%s %s of an unknown session: %s", op.method, op.path, want)
 			}
+			for _, id := range []string{"s1", gone, "gone"} {
+				names := strings.NewReplacer(
+					"SESSION", uuid(id), "LANE", narya.MainLaneID(id), "PERMISSION", permission, "TURN", turn, "ENTRY", entry)
+				got := stranger.send(stranger.request(op.method, names.Replace(op.path), names.Replace(op.body)))
+				if got.status != want.status || got.body != want.body {
+					t.Errorf("%s %s of %s: got %s, want what an unknown one is answered: %s", op.method, op.path, id, got, want)
+				}
+			}
+		}
+		// An id is given once in the whole store, so it is told that it is taken, and no more.
+		driver := b.as("driver", access.Grant{Roles: all, Workspaces: []string{"default"}})
+		elsewhere := b.wantError(driver.post("/v1/sessions", `{"repository":"/","sessionId":"`+gone+`"}`), narya.CodeConflict)
+		if _, err := b.host.Do(t.Context(), access.Owner(), host.Request{
+			Action: access.CreateSession, Session: none, Command: decide.Create{Payload: facts.Created{WorkspaceID: "other", ClientKind: "api", Cwd: "/"}},
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if got := driver.post("/v1/sessions", `{"repository":"/","sessionId":"`+none+`"}`); got.body != elsewhere.body {
+			t.Errorf("made with an id of a session elsewhere: got %s, with that of a deleted one: %s", got, elsewhere)
 		}
 	})
 }

@@ -163,7 +163,7 @@ func (b *Binding) make(w http.ResponseWriter, r *request, id string, c decide.Co
 		if key == "" {
 			finish = nil
 		}
-		if _, err := b.session(r.Context(), narya.UUID(narya.KindSession, id)); errors.Is(err, host.ErrNotFound) {
+		if _, err := b.session(r, narya.UUID(narya.KindSession, id)); errors.Is(err, host.ErrNotFound) {
 			return refuse(narya.CodeConflict, "the id belongs to a session that began before the host spoke this contract")
 		}
 	}
@@ -251,7 +251,7 @@ func (b *Binding) branchSession(w http.ResponseWriter, r *request) error {
 	if err := is.err(); err != nil {
 		return err
 	}
-	parent, err := b.session(r.Context(), r.PathValue("sessionId"))
+	parent, err := b.session(r, r.PathValue("sessionId"))
 	if err != nil {
 		return err
 	}

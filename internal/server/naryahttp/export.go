@@ -24,7 +24,7 @@ func (b *Binding) exportSession(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	own, err := b.stretch(r.Context(), view, "")
+	own, err := b.stretch(r, view, "")
 	if err != nil {
 		return err
 	}

@@ -49,7 +49,7 @@ func (b *Binding) publish(w http.ResponseWriter, r *request) error {
 	}
 	session := ""
 	if body.SessionID != nil {
-		id, err := b.session(r.Context(), *body.SessionID)
+		id, err := b.session(r, *body.SessionID)
 		if err != nil {
 			return err
 		}

@@ -148,7 +148,7 @@ func (b *bed) tellAgent(uuid, content string) {
 }
 
 func (b *bed) sessionOf(uuid string) (string, error) {
-	_, id, err := b.host.Alias(b.t.Context(), narya.KindSession, uuid)
+	_, id, err := b.host.Alias(b.t.Context(), access.Owner(), narya.KindSession, uuid)
 	return id, err
 }
 

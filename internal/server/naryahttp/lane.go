@@ -47,7 +47,7 @@ func (b *Binding) lanes(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	s, err := b.stretch(r.Context(), v, "")
+	s, err := b.stretch(r, v, "")
 	if err != nil {
 		return err
 	}
@@ -161,9 +161,9 @@ func (b *Binding) findLane(r *request) (v *host.View, first uint64, err error) {
 	if !ok {
 		return nil, 0, host.ErrNotFound
 	}
-	session, run, err := b.host.Alias(r.Context(), narya.KindLane, uuid)
+	session, run, err := b.host.Alias(r.Context(), r.principal(), narya.KindLane, uuid)
 	if errors.Is(err, host.ErrNotFound) {
-		session, _, err = b.host.Alias(r.Context(), narya.KindMainLane, uuid)
+		session, _, err = b.host.Alias(r.Context(), r.principal(), narya.KindMainLane, uuid)
 		run = ""
 	}
 	if err != nil {

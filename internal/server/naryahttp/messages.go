@@ -78,7 +78,7 @@ func (b *Binding) submit(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	session, err := b.session(r.Context(), r.PathValue("sessionId"))
+	session, err := b.session(r, r.PathValue("sessionId"))
 	if err != nil {
 		return err
 	}
@@ -161,7 +161,7 @@ func (b *Binding) interrupt(w http.ResponseWriter, r *request) error {
 // runOf returns the run of a turn of the session. One that waits may have no place in the
 // store yet: it is asked for under its own id.
 func (b *Binding) runOf(r *request, session, turnID string) (string, error) {
-	of, run, err := b.host.Alias(r.Context(), narya.KindRun, turnID)
+	of, run, err := b.host.Alias(r.Context(), r.principal(), narya.KindRun, turnID)
 	switch {
 	case errors.Is(err, host.ErrNotFound):
 		return turnID, nil
@@ -221,7 +221,7 @@ func waitedFor(ctx context.Context, v *host.View, entryID string) (run string, e
 
 // release lets what a stop has parked go on.
 func (b *Binding) release(w http.ResponseWriter, r *request) error {
-	session, err := b.session(r.Context(), r.PathValue("sessionId"))
+	session, err := b.session(r, r.PathValue("sessionId"))
 	if err != nil {
 		return err
 	}

@@ -155,7 +155,7 @@ func (b *Binding) pageOf(r *request, action access.Action, scope ...string) (at 
 	if at, err = b.page(r, append(scope, uuid)...); err != nil || uuid == "" {
 		return at, "", err
 	}
-	if session, err = b.session(r.Context(), uuid); err != nil {
+	if session, err = b.session(r, uuid); err != nil {
 		return page{}, "", err
 	}
 	_, err = b.host.Attach(r.Context(), r.principal(), action, session)
@@ -192,7 +192,7 @@ func (b *Binding) decide(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	uuid, _ := narya.ParseUUID(r.PathValue("permissionId"))
-	command, session, err := b.permission(r.Context(), uuid)
+	command, session, err := b.permission(r, uuid)
 	if err != nil {
 		return err
 	}
@@ -212,10 +212,10 @@ func (b *Binding) decide(w http.ResponseWriter, r *request) error {
 }
 
 // permission finds what a permission is in the session.
-func (b *Binding) permission(ctx context.Context, uuid string) (c decide.DecidePermission, session string, err error) {
-	session, c.InterruptID, err = b.host.Alias(ctx, narya.KindInterrupt, uuid)
+func (b *Binding) permission(r *request, uuid string) (c decide.DecidePermission, session string, err error) {
+	session, c.InterruptID, err = b.host.Alias(r.Context(), r.principal(), narya.KindInterrupt, uuid)
 	if errors.Is(err, host.ErrNotFound) {
-		if session, c.InterruptID, err = b.host.Alias(ctx, narya.KindMember, uuid); err == nil {
+		if session, c.InterruptID, err = b.host.Alias(r.Context(), r.principal(), narya.KindMember, uuid); err == nil {
 			c.InterruptID, c.RequestID = host.Member(c.InterruptID)
 		}
 	}

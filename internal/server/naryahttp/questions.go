@@ -79,7 +79,7 @@ func (b *Binding) answerQuestion(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	uuid, _ := narya.ParseUUID(r.PathValue("questionId"))
-	session, id, err := b.host.Alias(r.Context(), narya.KindInterrupt, uuid)
+	session, id, err := b.host.Alias(r.Context(), r.principal(), narya.KindInterrupt, uuid)
 	if errors.Is(err, host.ErrNotFound) {
 		return refuse(narya.CodeQuestionNotFound, "")
 	}

@@ -26,7 +26,7 @@ type rule struct {
 // remembered lists what a session decides by itself, and since which decision, by the
 // names of the rules.
 func (b *Binding) remembered(w http.ResponseWriter, r *request) error {
-	id, err := b.session(r.Context(), r.PathValue("sessionId"))
+	id, err := b.session(r, r.PathValue("sessionId"))
 	if err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ func ruleOf(session string, r facts.PermissionRule) rule {
 
 // forget takes a remembered decision back.
 func (b *Binding) forget(w http.ResponseWriter, r *request) error {
-	id, err := b.session(r.Context(), r.PathValue("sessionId"))
+	view, err := b.view(r, access.ResolveInterrupt)
 	if err != nil {
 		return err
 	}
@@ -82,7 +82,7 @@ func (b *Binding) forget(w http.ResponseWriter, r *request) error {
 		return refuse(narya.CodeNotRemembered, "")
 	}
 	a, err := b.do(r, host.Request{
-		Action: access.ResolveInterrupt, Session: id, Command: decide.ForgetPermission{Rule: r.PathValue("rule")},
+		Action: access.ResolveInterrupt, Session: view.Session(), Command: decide.ForgetPermission{Rule: r.PathValue("rule")},
 	}, "")
 	switch {
 	case err != nil:

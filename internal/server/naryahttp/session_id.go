@@ -1,8 +1,6 @@
 package naryahttp
 
 import (
-	"context"
-
 	"github.com/mahati-host/mahati/internal/access"
 	"github.com/mahati-host/mahati/internal/host"
 	"github.com/mahati-host/mahati/internal/server"
@@ -11,19 +9,19 @@ import (
 
 // session returns the session that a UUID names on the wire (R5). ErrNotFound is for one
 // that is not there, or that began before this contract was served (R1).
-func (b *Binding) session(ctx context.Context, uuid string) (id string, err error) {
+func (b *Binding) session(r *request, uuid string) (id string, err error) {
 	uuid, ok := narya.ParseUUID(uuid)
 	if !ok {
 		return "", host.ErrNotFound
 	}
-	_, id, err = b.host.Alias(ctx, narya.KindSession, uuid)
+	_, id, err = b.host.Alias(r.Context(), r.principal(), narya.KindSession, uuid)
 	return id, err
 }
 
 // view returns the session that the path names in the eyes of the caller, who may do action
 // in it.
 func (b *Binding) view(r *request, action access.Action) (*host.View, error) {
-	id, err := b.session(r.Context(), r.PathValue("sessionId"))
+	id, err := b.session(r, r.PathValue("sessionId"))
 	if err != nil {
 		return nil, err
 	}

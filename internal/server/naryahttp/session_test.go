@@ -530,7 +530,7 @@ func (b *bed) stops(id string) { b.t.Helper(); b.perform(id, access.StopRun, dec
 
 func (b *bed) perform(id string, action access.Action, c decide.Command) {
 	b.t.Helper()
-	_, session, err := b.host.Alias(b.t.Context(), narya.KindSession, id)
+	_, session, err := b.host.Alias(b.t.Context(), access.Owner(), narya.KindSession, id)
 	if err != nil {
 		b.t.Fatal(err)
 	}

@@ -51,7 +51,7 @@ func (b *Binding) command(r *request, action access.Action, c decide.Command) (i
 	if err != nil {
 		return "", err
 	}
-	if id, err = b.session(r.Context(), r.PathValue("sessionId")); err != nil {
+	if id, err = b.session(r, r.PathValue("sessionId")); err != nil {
 		return "", err
 	}
 	server.Annotate(r.Context(), "session", id)

@@ -59,7 +59,7 @@ func (b *Binding) source(r *request, f filter, after uint64) (source, error) {
 // sessionSource follows one session, whose frames all its readers share. It shares the
 // wake-up of other frames, if there are any.
 func (b *Binding) sessionSource(r *request, uuid string, after uint64, with *host.EventFrames) (*host.EventFrames, error) {
-	id, err := b.session(r.Context(), uuid)
+	id, err := b.session(r, uuid)
 	if err != nil {
 		return nil, err
 	}

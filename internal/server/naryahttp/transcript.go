@@ -49,7 +49,7 @@ func (b *Binding) transcript(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	s, err := b.stretch(r.Context(), v, laneID)
+	s, err := b.stretch(r, v, laneID)
 	if err != nil {
 		return err
 	}
@@ -74,20 +74,20 @@ type stretch struct {
 	content     int    // the most bytes of a message
 }
 
-func (b *Binding) stretch(ctx context.Context, v *host.View, laneID string) (stretch, error) {
-	head, err := v.Head(ctx)
+func (b *Binding) stretch(r *request, v *host.View, laneID string) (stretch, error) {
+	head, err := v.Head(r.Context())
 	s := stretch{view: v, laneID: laneID, upTo: head, facts: b.opt.PageFacts, content: listedContent}
 	if err != nil || laneID == "" || laneID == narya.MainLaneID(v.Session()) {
 		return s, err
 	}
-	session, run, err := b.host.Alias(ctx, narya.KindLane, laneID)
+	session, run, err := b.host.Alias(r.Context(), r.principal(), narya.KindLane, laneID)
 	if err == nil && session != v.Session() {
 		err = host.ErrNotFound
 	}
 	if err != nil {
 		return s, laneError(err)
 	}
-	span, err := v.Run(ctx, run)
+	span, err := v.Run(r.Context(), run)
 	if err != nil {
 		return s, laneError(err)
 	}

@@ -43,7 +43,7 @@ func (b *Binding) startWorkflow(w http.ResponseWriter, r *request) error {
 	if err := c.err(); err != nil {
 		return err
 	}
-	id, err := b.session(r.Context(), body.SessionID)
+	id, err := b.session(r, body.SessionID)
 	if err != nil {
 		return err
 	}
@@ -153,7 +153,7 @@ type failure struct {
 func (b *Binding) findWorkflow(r *request, action access.Action) (*host.View, string, error) {
 	session, id, err := "", "", host.ErrNotFound
 	if uuid, ok := narya.ParseUUID(r.PathValue("runId")); ok {
-		session, id, err = b.host.Alias(r.Context(), narya.KindWorkflow, uuid)
+		session, id, err = b.host.Alias(r.Context(), r.principal(), narya.KindWorkflow, uuid)
 	}
 	var v *host.View
 	if err == nil {
