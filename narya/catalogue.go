@@ -80,7 +80,7 @@ var catalogue = []CodeEntry{
 	{CodePermissionNotFound, 404, "Permission not found", "No permission with that id was ever asked for."},
 	{CodeAlreadyDecided, 409, "Already decided", "The permission or question was settled before, in another way."},
 	{CodeQuestionNotFound, 404, "Question not found", "No question with that id was ever asked."},
-	{CodeExpired, 410, "Expired", "Nobody decided in time; the action did not run."},
+	{CodeExpired, 410, "Expired", "Nobody decided it, and nobody can any more: its time was over, or what asked for it was stopped or ended; the action did not run."},
 	{CodeNotWaiting, 404, "Not waiting", "No message of that entry waits: it was taken back before, or its turn has begun."},
 	{CodeCursorAhead, 409, "Cursor newer than the store", "`Last-Event-ID` is above every id that this store has given. Resume without one."},
 	{CodeQueueFull, 409, "Queue full", "As many messages wait in the session as may."},

@@ -48,7 +48,7 @@ func newBed(t tb) *bed {
 	}
 	b.env = decide.Env{
 		Now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), NewID: b.newID, Actor: facts.Actor{ID: "ada"},
-		MayStart: true, QueueLimit: 3, Run: b.ended, Interrupt: b.closed, Message: b.recorded,
+		MayStart: true, QueueLimit: 3, Run: b.ended, Interrupt: b.closed, Remembered: b.remembered, Message: b.recorded,
 		Log: decide.Log{Mapping: harness.Mapping, Agent: "writer"},
 	}
 	return b
@@ -193,9 +193,16 @@ func (b *bed) ended(id string) (session.RunState, bool) {
 }
 
 func (b *bed) closed(id string) (decide.Closed, bool) {
+	var asked *narad.InterruptRequested
 	for _, f := range b.list {
+		if q, ok := f.(*narad.InterruptRequested); ok && q.InterruptID == id {
+			asked = q
+		}
 		if r, ok := f.(*narad.InterruptResolved); ok && r.InterruptID == id {
-			c := decide.Closed{RootRunID: r.RootRunID, Decision: r.Decision, SessionSequence: r.SessionSequence, Members: map[string]string{}}
+			c := decide.Closed{
+				RootRunID: r.RootRunID, Kind: asked.Kind, Decision: r.Decision, SessionSequence: r.SessionSequence, Members: map[string]string{},
+				Facts: func() (*narad.InterruptRequested, *narad.InterruptResolved) { return asked, r },
+			}
 			for _, m := range r.Members {
 				c.Members[m.RequestID] = m.Decision
 			}
@@ -203,6 +210,16 @@ func (b *bed) closed(id string) (decide.Closed, bool) {
 		}
 	}
 	return decide.Closed{}, false
+}
+
+func (b *bed) remembered(interruptID, requestID string) (facts.PermissionRule, bool) {
+	for _, f := range b.list {
+		r, ok := facts.Read[facts.PermissionRule](f, facts.PermissionRemembered)
+		if ok && r.InterruptID == interruptID && r.RequestID == requestID {
+			return r, true
+		}
+	}
+	return facts.PermissionRule{}, false
 }
 
 func (b *bed) recorded(id string) bool {
@@ -337,6 +354,9 @@ func recountCustom(d *desk.State, f *narad.Custom) {
 	}
 	if p, ok := facts.Read[facts.PermissionRule](f, facts.PermissionRemembered); ok {
 		d.Rules = append(slices.DeleteFunc(d.Rules, p.Same), p)
+	}
+	if p, ok := facts.Read[facts.Forgotten](f, facts.PermissionForgotten); ok {
+		d.Rules = slices.DeleteFunc(d.Rules, func(r facts.PermissionRule) bool { return r.Rule == p.Rule })
 	}
 	if p, ok := facts.Read[facts.Decided](f, facts.Decision); ok {
 		for _, m := range p.Members {

@@ -30,14 +30,14 @@ func stoppedClosing() closing {
 
 func endedClosing() closing {
 	return closing{
-		reason: "ended", outcome: narad.OutcomeCancelled, code: "run_ended",
+		reason: reasonEnded, outcome: narad.OutcomeCancelled, code: "run_ended",
 		nested: func() narad.Authority { return &narad.RunCancelled{Code: "parent_ended"} },
 	}
 }
 
 func restartedClosing() closing {
 	return closing{
-		reason: "host_restarted", outcome: narad.OutcomeError, code: outcomeUnknown,
+		reason: hostRestarted, outcome: narad.OutcomeError, code: outcomeUnknown,
 		message: "The host was restarted; nobody knows whether the call took effect.",
 		nested: func() narad.Authority {
 			return &narad.RunError{Code: hostRestarted, Message: hostRestartedText}
@@ -47,6 +47,9 @@ func restartedClosing() closing {
 
 // ReasonStopped is the reason of an interrupt that expired because its run was stopped.
 const ReasonStopped = "stopped"
+
+// reasonEnded is that of one whose run ended without waiting for it.
+const reasonEnded = "ended"
 
 const (
 	outcomeUnknown    = "outcome_unknown"

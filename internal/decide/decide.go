@@ -52,6 +52,9 @@ type Env struct {
 	// interrupt was closed. They may be nil for commands that need neither.
 	Run       func(runID string) (session.RunState, bool)
 	Interrupt func(interruptID string) (Closed, bool)
+	// Remembered tells what a decision of an interrupt, or of a member of it, was to have
+	// remembered, whatever became of that since. It may be nil.
+	Remembered func(interruptID, requestID string) (facts.PermissionRule, bool)
 	// Workflow tells the state of a workflow that is no longer active.
 	Workflow func(workflowID string) (session.RunState, bool)
 	// Message tells whether a message with that id was recorded.
@@ -74,6 +77,8 @@ type Closed struct {
 	SessionSequence int64
 	// Members holds the decision of each member of a pack.
 	Members map[string]string
+	// Facts reads what asked and what decided, nil where that cannot be read.
+	Facts func() (*narad.InterruptRequested, *narad.InterruptResolved)
 }
 
 // Outcome is what a command leads to.

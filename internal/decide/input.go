@@ -153,7 +153,7 @@ func (r ResolveApproval) closed(d *draft) Answer {
 	}
 	switch {
 	case answer.Decision == narad.DecisionExpired:
-		answer.Status, answer.Detail = Expired, "the approval has expired"
+		answer.Status, answer.Detail = Expired, was.lapsed("nobody decided the approval")
 	case plainWord(answer.Decision) == r.Decision:
 		answer.Status, answer.Detail, answer.Err = AlreadyApplied, "", ""
 	}

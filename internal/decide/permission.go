@@ -42,7 +42,7 @@ func (p DecidePermission) propose(d *draft) Answer {
 		return noPermission()
 	}
 	if was := d.desk.Votes[p.InterruptID][p.RequestID]; p.RequestID != "" && was != "" {
-		return p.late(d, was, 0)
+		return p.late(d, Closed{Decision: was})
 	}
 	rule, refusal, ok := p.rule(d, i, input)
 	if !ok {
@@ -105,27 +105,26 @@ func (p DecidePermission) closed(d *draft) Answer {
 	if !known || was.Kind == kindQuestion || (len(was.Members) > 0) != (p.RequestID != "") {
 		return noPermission()
 	}
-	decision := was.Decision
 	if p.RequestID != "" {
-		decision = was.Members[p.RequestID]
+		was.Decision = was.Members[p.RequestID]
 	}
-	if decision != narad.DecisionExpired && !slices.Contains(permissionWords, decision) {
+	if was.Decision != narad.DecisionExpired && !slices.Contains(permissionWords, was.Decision) {
 		return noPermission()
 	}
-	return p.late(d, decision, was.SessionSequence)
+	return p.late(d, was)
 }
 
 // late answers a decision of what is decided. One that would have been remembered is not
 // the same as one that was not.
-func (p DecidePermission) late(d *draft, was string, sequence int64) Answer {
+func (p DecidePermission) late(d *draft, was Closed) Answer {
 	answer := Answer{
-		Status: Conflict, Decision: was, RequestID: p.InterruptID, SessionSequence: sequence,
-		Detail: "the permission was decided before: " + was,
+		Status: Conflict, Decision: was.Decision, RequestID: p.InterruptID, SessionSequence: was.SessionSequence,
+		Detail: "the permission was decided before: " + was.Decision,
 	}
 	switch {
-	case was == narad.DecisionExpired:
-		answer.Status, answer.Detail = Expired, "nobody decided the permission in time"
-	case plainWord(was) == p.plain() && (p.Remember == "" || d.remembers(p)):
+	case was.Decision == narad.DecisionExpired:
+		answer.Status, answer.Detail = Expired, was.lapsed("nobody decided the permission")
+	case plainWord(was.Decision) == p.plain() && (p.Remember == "" || d.remembers(p)):
 		answer.Status, answer.Detail = AlreadyApplied, ""
 	}
 	return answer
@@ -163,8 +162,14 @@ func (p DecidePermission) rule(d *draft, i session.Interrupt, input narad.Raw) (
 // rememberedRule begins the names of rules that people have made by a decision.
 const rememberedRule = "remembered:"
 
-// remembers reports whether a decision was remembered as it says.
+// remembers reports whether a decision was remembered as it says, whatever became of its
+// rule since. Those that hold are known without the row, which older stores do not have.
 func (d *draft) remembers(p DecidePermission) bool {
+	if d.env.Remembered != nil {
+		if was, known := d.env.Remembered(p.InterruptID, p.RequestID); known {
+			return was.Scope == p.Remember
+		}
+	}
 	return slices.ContainsFunc(d.desk.Rules, func(r facts.PermissionRule) bool {
 		return r.InterruptID == p.InterruptID && r.RequestID == p.RequestID && r.Scope == p.Remember
 	})
@@ -268,8 +273,7 @@ func noQuestion() Answer {
 	return Answer{Status: NotFound, Detail: "no such question was asked", Err: RefusedApproval}
 }
 
-// closed answers what comes too late (R22). Which answer was given the same way is known
-// by the id of the command alone.
+// closed answers what comes too late (R22).
 func (a AnswerQuestion) closed(d *draft) Answer {
 	if d.env.Interrupt == nil {
 		return noQuestion()
@@ -284,11 +288,24 @@ func (a AnswerQuestion) closed(d *draft) Answer {
 	}
 	switch {
 	case was.Decision == narad.DecisionExpired:
-		answer.Status, answer.Detail = Expired, "nobody answered the question in time"
-	case a.Dismiss && was.Decision == actionDismiss:
+		answer.Status, answer.Detail = Expired, was.lapsed("nobody answered the question")
+	case a.same(was):
 		answer.Status, answer.Detail = AlreadyApplied, ""
 	}
 	return answer
+}
+
+// same reports whether a question was answered just so.
+func (a AnswerQuestion) same(was Closed) bool {
+	if a.Dismiss {
+		return was.Decision == actionDismiss
+	}
+	i, answers, known := was.asked()
+	if !known {
+		return false
+	}
+	command, _, fits := a.onto(i)
+	return fits && command.Decision == was.Decision && alike(command.Answers, answers)
 }
 
 // onto says the answers as the decision that the interrupt offers for them.

@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mahati-host/mahati/facts"
 	"github.com/mahati-host/mahati/internal/decide"
 	"github.com/mahati-host/mahati/narad"
+	"github.com/mahati-host/mahati/narad/session"
 )
 
 // about is what a permission is asked for.
@@ -256,6 +258,48 @@ func TestRememberedTwice(t *testing.T) {
 	b.refuses(allow(id, facts.ForSession), decide.Conflict)
 }
 
+// Told again it is answered as the first time, whatever became of its rule since, and
+// makes none again.
+func TestRememberedTwiceAfterItsRule(t *testing.T) {
+	for name, later := range map[string]func(b *bed, run, other string){
+		"replaced":           func(b *bed, _, other string) { b.ok(deny(other, facts.ForLane)) },
+		"forgotten":          func(b *bed, _, _ string) { b.ok(decide.ForgetPermission{Rule: b.desk.Rules[0].Rule}) },
+		"its lane has ended": func(b *bed, run, _ string) { b.ok(decide.EndRun{RunID: run}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b, root := running(t)
+			run := "child"
+			b.ok(decide.StartRun{ParentRunID: root, RunID: run})
+			id, other := b.gates(run, about("execute", "ls")).RequestID, b.gates(run, about("execute", "ls")).RequestID
+			b.ok(allow(id, facts.ForLane))
+			later(b, run, other)
+			rules := len(b.desk.Rules)
+			b.refuses(allow(id, facts.ForLane), decide.AlreadyApplied)
+			b.refuses(allow(id, facts.ForSession), decide.Conflict)
+			b.refuses(deny(id, facts.ForLane), decide.Conflict)
+			if len(b.desk.Rules) != rules {
+				t.Errorf("got %+v, want no new rule", b.desk.Rules)
+			}
+		})
+	}
+}
+
+// A member of a pack that waits is told again alike, and after its end.
+func TestRememberedTwiceOfAMember(t *testing.T) {
+	b, run := running(t)
+	ask := approval(run)
+	ask.Members = []decide.Member{{RequestID: "a", Action: "edit", Resource: "/a"}, {RequestID: "b", Action: "edit", Resource: "/b"}}
+	b.ok(ask)
+	member := decide.DecidePermission{InterruptID: "i", RequestID: "a", Decision: decide.Allow, Remember: facts.ForSession}
+	b.ok(member)
+	b.ok(decide.ForgetPermission{Rule: b.desk.Rules[0].Rule})
+	b.refuses(member, decide.AlreadyApplied)
+	b.ok(decide.Stop{RootRunID: run})
+	b.refuses(member, decide.AlreadyApplied)
+	member.Decision = decide.Deny
+	b.refuses(member, decide.Conflict)
+}
+
 // R13: places are those of the options as they are drawn, the recommended one first.
 func TestAnswersByPlace(t *testing.T) {
 	two := 2
@@ -300,8 +344,11 @@ func TestAnswersByPlace(t *testing.T) {
 			if got := f.Decision + " " + string(facts.Answers(&f.Event)); got != tt.want {
 				t.Errorf("got %s, want %s", got, tt.want)
 			}
-			b.refuses(command, decide.Conflict)
+			b.env.Actor.ID = "bob" // R22: whoever answers alike
+			b.refuses(command, decide.AlreadyApplied)
 			b.refuses(decide.AnswerQuestion{InterruptID: "i", Dismiss: true}, decide.Conflict)
+			b.refuses(decide.AnswerQuestion{InterruptID: "i", Answers: answers{{Text: "other"}, {Text: "so"}}}, decide.Conflict)
+			b.refuses(decide.AnswerQuestion{InterruptID: "i", Answers: answers{{Options: []int{1}}}}, decide.Conflict)
 		})
 	}
 }
@@ -314,6 +361,7 @@ func TestQuestionsDismissed(t *testing.T) {
 	b.refuses(allow("i", ""), decide.NotFound)
 	b.ok(dismiss)
 	b.refuses(dismiss, decide.AlreadyApplied)
+	b.refuses(decide.AnswerQuestion{InterruptID: "i", Answers: []decide.QuestionAnswer{{Text: "so"}}}, decide.Conflict)
 	b.refuses(allow("i", ""), decide.NotFound)
 }
 
@@ -329,5 +377,69 @@ func TestChoiceOfOwnWords(t *testing.T) {
 	b.ok(decide.AnswerQuestion{InterruptID: "i", Answers: []decide.QuestionAnswer{{Options: []int{1}}}})
 	if got := b.resolved("i").Decision; got != "blue" {
 		t.Errorf("got %q", got)
+	}
+}
+
+// R22: another answer is another decision, in whatever order its options are told.
+func TestAnswersAlike(t *testing.T) {
+	b, run := running(t)
+	b.ok(decide.Ask{RunID: run, InterruptID: "i", WaitID: "w", ToolCallID: "c", Questions: []decide.Question{
+		{Text: "Which?", Options: []string{"a", "b", "c"}, Multiple: true},
+	}})
+	answer := func(options ...int) []decide.QuestionAnswer { return []decide.QuestionAnswer{{Options: options}} }
+	b.ok(decide.Resolve{InterruptID: "i", Decision: "answer", Answers: answer(0, 2)})
+	for _, tt := range []struct {
+		options []int
+		want    decide.Status
+	}{
+		{[]int{0, 2}, decide.AlreadyApplied}, {[]int{2, 0}, decide.AlreadyApplied}, {[]int{0}, decide.Conflict}, {[]int{0, 1, 2}, decide.Conflict}, {nil, decide.Conflict},
+	} {
+		b.refuses(decide.Resolve{InterruptID: "i", Decision: "answer", Answers: answer(tt.options...)}, tt.want)
+		b.refuses(decide.AnswerQuestion{InterruptID: "i", Answers: answer(tt.options...)}, tt.want)
+	}
+}
+
+// Who decides too late is told why nobody can decide any more.
+func TestWhyNobodyDecided(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		close func(run string) decide.Command
+		want  string
+	}{
+		{"its time is over", func(string) decide.Command { return decide.Expire{InterruptID: "i"} }, "in time"},
+		{"stopped", func(run string) decide.Command { return decide.Stop{RootRunID: run} }, "before its run was stopped"},
+		{"withdrawn", func(run string) decide.Command { return decide.Retract{RunID: run, InterruptID: "i"} }, "before it was withdrawn"},
+		{"the agent's own reason", func(run string) decide.Command {
+			return decide.Retract{RunID: run, InterruptID: "i", Reason: "bored"}
+		}, "before it was withdrawn"},
+		{"ended", func(run string) decide.Command {
+			return decide.Ended{RunID: run, Ending: decide.Ending{State: session.Finished}}
+		}, "before its run ended"},
+		{"restarted", func(run string) decide.Command { return decide.Recover{} }, "before the host was restarted"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			asks := approval("")
+			asks.Kind, asks.Actions = "lab.colour", []string{"red", "blue"}
+			for _, of := range []struct {
+				ask  decide.Ask
+				late []decide.Command
+				want string
+			}{
+				{approval(""), []decide.Command{allow("i", ""), deny("i", "")}, "nobody decided the permission "},
+				{asks, []decide.Command{decide.AnswerQuestion{InterruptID: "i", Answers: []decide.QuestionAnswer{{Options: []int{0}}}}}, "nobody answered the question "},
+				{approval(""), []decide.Command{decide.Resolve{InterruptID: "i", Decision: "deny"}}, "nobody decided the interrupt "},
+			} {
+				b, run := running(t)
+				of.ask.RunID, of.ask.ExpiresIn = run, time.Minute
+				b.ok(of.ask)
+				b.env.Now = b.env.Now.Add(time.Minute)
+				b.ok(tt.close(run))
+				for _, c := range of.late {
+					if a := b.refuses(c, decide.Expired); a.Detail != of.want+tt.want {
+						t.Errorf("%#v: got %q, want %q", c, a.Detail, of.want+tt.want)
+					}
+				}
+			}
+		})
 	}
 }

@@ -78,22 +78,20 @@ func (r Resolve) closed(d *draft) Answer {
 	}
 	switch {
 	case answer.Decision == narad.DecisionExpired:
-		answer.Status, answer.Detail = Expired, "the interrupt has expired"
-	case answer.Decision == r.Decision:
+		answer.Status, answer.Detail = Expired, was.lapsed("nobody decided the interrupt")
+	case answer.Decision == r.Decision && r.answersAlike(was):
 		answer.Status, answer.Detail = AlreadyApplied, ""
 	}
 	return answer
 }
 
-// late is what a decision for the whole finds that comes after its end: it would have been
-// for what was still open then, and that has expired.
-func (c Closed) late() string {
-	for _, decision := range c.Members {
-		if decision == narad.DecisionExpired {
-			return decision
-		}
+// answersAlike reports whether the answers of the command are those that were given.
+func (r Resolve) answersAlike(was Closed) bool {
+	if r.Decision != actionAnswer {
+		return true
 	}
-	return c.Decision
+	_, answers, known := was.asked()
+	return known && alike(r.Answers, answers)
 }
 
 // ofMembers returns what was decided for the members that the command names: its own
@@ -270,12 +268,15 @@ func (e Expire) propose(d *draft) Answer {
 // expire closes an interrupt whose time is over. To who came to decide it, it has
 // expired; the facts stand all the same.
 func (d *draft) expire(i session.Interrupt) Answer {
-	d.lapse(i, "expired")
+	d.lapse(i, reasonExpired)
 	return Answer{
 		Status: Expired, Decision: narad.DecisionExpired, RequestID: i.InterruptID,
-		Detail: "the interrupt has expired", keep: true,
+		Detail: "nobody decided in time", keep: true,
 	}
 }
+
+// reasonExpired is the reason of an interrupt whose time was over.
+const reasonExpired = "expired"
 
 // lapse closes an interrupt that nobody has decided.
 func (d *draft) lapse(i session.Interrupt, reason string) {

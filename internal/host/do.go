@@ -10,6 +10,7 @@ import (
 	"github.com/mahati-host/mahati/internal/decide"
 	"github.com/mahati-host/mahati/internal/index"
 	"github.com/mahati-host/mahati/internal/journal"
+	"github.com/mahati-host/mahati/narad"
 	"github.com/mahati-host/mahati/narad/session"
 )
 
@@ -306,8 +307,42 @@ func (o *owner) closedInterrupt(ctx context.Context) func(string) (decide.Closed
 			return decide.Closed{}, false
 		}
 		v := index.Read[index.Interrupt](row.Value)
-		return decide.Closed{RootRunID: v.RootRunID, Kind: v.Kind, Decision: v.Decision, SessionSequence: v.SessionSequence, Members: v.Members}, true
+		return decide.Closed{
+			RootRunID: v.RootRunID, Kind: v.Kind, Decision: v.Decision, SessionSequence: v.SessionSequence, Members: v.Members,
+			Facts: func() (*narad.InterruptRequested, *narad.InterruptResolved) {
+				return factOf[*narad.InterruptRequested](ctx, o, int64(row.Sequence)), factOf[*narad.InterruptResolved](ctx, o, v.SessionSequence)
+			},
+		}, true
 	}
+}
+
+// remembered tells what a decision of the session was to have remembered.
+func (o *owner) remembered(ctx context.Context) func(string, string) (facts.PermissionRule, bool) {
+	return func(interrupt, request string) (rule facts.PermissionRule, known bool) {
+		fact, err := o.host.factAt(ctx, o.id, index.Remembered(interrupt, request))
+		if errors.Is(err, journal.ErrNotFound) {
+			return rule, false
+		}
+		if err != nil {
+			o.unread = err
+			return rule, false
+		}
+		return facts.Read[facts.PermissionRule](fact, facts.PermissionRemembered)
+	}
+}
+
+// factOf reads a fact that a decision depends on. The command fails where it cannot be read.
+func factOf[F narad.Authority](ctx context.Context, o *owner, sequence int64) (none F) {
+	fact, err := o.host.fact(ctx, o.id, sequence)
+	if err != nil {
+		o.unread = err
+		return none
+	}
+	f, ok := fact.(F)
+	if !ok {
+		o.unread = fmt.Errorf("fact %d is another one than its row says: %w", sequence, journal.ErrDamaged)
+	}
+	return f
 }
 
 // recorded tells whether a message of the session was recorded.

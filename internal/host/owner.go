@@ -66,7 +66,8 @@ func newOwner(h *Host, id string) *owner {
 	o.env = decide.Env{
 		ExecutorPresent: o.present, AwaitExecutor: !h.opt.FailAbsent,
 		NewID: h.opt.NewID, QueueLimit: h.opt.QueueLimit,
-		Elapsed: o.elapsed, Run: o.endedRun(ctx), Workflow: o.endedWorkflow(ctx), Interrupt: o.closedInterrupt(ctx), Message: o.recorded(ctx),
+		Elapsed: o.elapsed, Run: o.endedRun(ctx), Workflow: o.endedWorkflow(ctx), Interrupt: o.closedInterrupt(ctx),
+		Remembered: o.remembered(ctx), Message: o.recorded(ctx),
 		Attachment: o.readyAttachment(ctx), Removed: o.removedAttachment(ctx),
 		Log: decide.Log{Mapping: h.opt.LogMapping, Policy: h.opt.LogPolicy},
 	}

@@ -25,6 +25,16 @@ func Redaction(session, messageID string) journal.Key {
 	return journal.AliasKey("narya.redaction", session+" "+messageID)
 }
 
+// Remembered names the row that says where it stands what the decision of a permission was
+// to have remembered: its id is the sequence of the fact.
+func Remembered(interruptID, requestID string) journal.Key {
+	permission := narya.UUID(narya.KindInterrupt, interruptID)
+	if requestID != "" {
+		permission = narya.MemberPermissionID(interruptID, requestID)
+	}
+	return journal.AliasKey("narya.remembered", permission)
+}
+
 // Span reads the session sequences between which an entry stands: an answer begins before
 // the fact that completes it, at which its entry is appended.
 func Span(id string) (first, last uint64) {

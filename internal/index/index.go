@@ -184,6 +184,9 @@ func (c *changes) custom(f *narad.Custom) {
 		c.queue()
 	case facts.IntercomSent, facts.Intercom, facts.IntercomClosed, facts.IntercomDelivered:
 		c.intercom(f)
+	case facts.PermissionRemembered:
+		r, _ := facts.Read[facts.PermissionRule](f, f.Name)
+		c.place(Remembered(r.InterruptID, r.RequestID))
 	case facts.TaskList:
 		c.place(Tasks(f.SessionID))
 	}

@@ -82,7 +82,7 @@ func (b *Binding) submit(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	a, err := b.do(r, host.Request{Action: access.SendMessage, Session: session, Command: command}, "")
+	a, err := b.do(r, host.Request{Action: access.SendMessage, Session: session, Command: command})
 	if err == nil {
 		err = messageRefused(a)
 	}
@@ -145,7 +145,7 @@ func (b *Binding) interrupt(w http.ResponseWriter, r *request) error {
 			return err
 		}
 	}
-	a, err := b.do(r, host.Request{Action: access.StopRun, Session: session, Command: decide.Stop{RootRunID: run}}, "")
+	a, err := b.do(r, host.Request{Action: access.StopRun, Session: session, Command: decide.Stop{RootRunID: run}})
 	if err != nil {
 		return err
 	}
@@ -182,7 +182,7 @@ func (b *Binding) withdraw(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	a, err := b.do(r, host.Request{Action: access.ChangeQueue, Session: view.Session(), Command: decide.Withdraw{RunID: run}}, "")
+	a, err := b.do(r, host.Request{Action: access.ChangeQueue, Session: view.Session(), Command: decide.Withdraw{RunID: run}})
 	switch {
 	case err != nil:
 		return err
@@ -225,7 +225,7 @@ func (b *Binding) release(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	a, err := b.do(r, host.Request{Action: access.ChangeQueue, Session: session, Command: decide.Release{}}, "")
+	a, err := b.do(r, host.Request{Action: access.ChangeQueue, Session: session, Command: decide.Release{}})
 	if err == nil {
 		err = answer(a)
 	}

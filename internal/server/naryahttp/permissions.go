@@ -197,7 +197,7 @@ func (b *Binding) decide(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	command.Decision, command.Remember, command.Reason = body.Decision, remember, body.Reason
-	a, err := b.do(r, host.Request{Action: access.ResolveInterrupt, Session: session, Command: command}, "")
+	a, err := b.do(r, host.Request{Action: access.ResolveInterrupt, Session: session, Command: command})
 	if err == nil {
 		err = decisionRefused(a)
 	}
@@ -253,17 +253,13 @@ func decisionRefused(a host.Answer) error {
 	return answer(a)
 }
 
-// do performs a command. It is idempotent by the key of its request, or, where that has
-// none, by the id given, "" for not at all (R21).
-func (b *Binding) do(r *request, command host.Request, otherwise string) (host.Answer, error) {
+// do performs a command. It is idempotent by the key of its request, if that has one (R21).
+func (b *Binding) do(r *request, command host.Request) (host.Answer, error) {
 	id, err := r.commandID()
 	if err != nil {
 		return host.Answer{}, err
 	}
 	command.CommandID = id
-	if id == "" {
-		command.CommandID = otherwise
-	}
 	server.Annotate(r.Context(), "session", command.Session)
 	return b.host.Do(r.Context(), r.principal(), command)
 }

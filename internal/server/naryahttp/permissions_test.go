@@ -326,6 +326,37 @@ func TestPackIsSeveralPermissions(t *testing.T) {
 	})
 }
 
+// A decision that is told again is answered as the first time, also when what it remembered
+// was forgotten, and after a restart; it remembers nothing again.
+func TestRememberToldAgain(t *testing.T) {
+	bubble(t, bedOptions{agent: acts(asksPack)}, func(t *testing.T, b *bed) {
+		b.create("s1", "go")
+		synctest.Wait()
+		ids := b.pendingIDs("")
+		first := b.want(b.decide(ids[1], "deny", "session"), 200)
+		b.want(b.decide(ids[0], "allow", "lane"), 200)
+		b.want(b.decide(ids[2], "allow", ""), 200)
+		rules := b.session("s1") + "/rules"
+		for _, item := range b.want(b.get(rules), 200).items("items") {
+			b.want(b.delete(rules+"/"+(reply{body: item}).field("rule")), 200)
+		}
+		for range 2 {
+			if again := b.want(b.decide(ids[1], "deny", "session"), 200); again.body != first.body {
+				t.Errorf("told again: got %s, want %s", again.body, first.body)
+			}
+			b.want(b.decide(ids[0], "allow", "lane"), 200)
+			b.wantError(b.decide(ids[0], "allow", "session"), narya.CodeAlreadyDecided)
+			b.wantError(b.decide(ids[1], "allow", "session"), narya.CodeAlreadyDecided)
+			b.wantError(b.decide(ids[2], "allow", "lane"), narya.CodeAlreadyDecided)
+			if left := b.want(b.get(rules), 200).items("items"); len(left) != 0 {
+				t.Errorf("got %v, want nothing remembered again", left)
+			}
+			b.close()
+			*b = *begin(t, bedOptions{agent: acts(asksPack), before: b})
+		}
+	})
+}
+
 // A remembered decision holds for the very same in its scope, and leaks nowhere.
 func TestRemember(t *testing.T) {
 	told := make(chan string, 100)
@@ -622,10 +653,15 @@ func TestPermissionOfAStoppedTurn(t *testing.T) {
 		if d := events[0].Payload.(*narya.PermissionDecided); d.Decision != narya.Expired || d.DecidedBy != narya.ByPolicy {
 			t.Errorf("got %s", events[0].data)
 		}
-		b.wantError(b.decide(id, "allow", ""), narya.CodeExpired)
+		told := b.wantError(b.decide(id, "allow", ""), narya.CodeExpired)
+		if got, want := told.field("message"), "nobody decided the permission before its run was stopped"; got != want {
+			t.Errorf("after a stop: got %q, want %q", got, want)
+		}
 		b.close()
 		b = begin(t, bedOptions{agent: acts(permits), before: b})
-		b.wantError(b.decide(id, "allow", ""), narya.CodeExpired)
+		if again := b.wantError(b.decide(id, "allow", ""), narya.CodeExpired); again.body != told.body {
+			t.Errorf("after a restart: got %s, want %s", again.body, told.body)
+		}
 		if len(b.pendingIDs("")) != 0 {
 			t.Error("it waits")
 		}

@@ -89,9 +89,9 @@ func (b *Binding) answerQuestion(w http.ResponseWriter, r *request) error {
 	a, err := b.do(r, host.Request{
 		Action: access.ResolveInterrupt, Session: session,
 		Command: decide.AnswerQuestion{InterruptID: id, Answers: body.Answers, Dismiss: body.Dismiss},
-	}, "answer:"+id)
+	})
 	if err == nil {
-		err = answerRefused(r, a)
+		err = answerRefused(a)
 	}
 	if err != nil {
 		return err
@@ -124,16 +124,14 @@ func checkAnswers(answers []decide.QuestionAnswer, dismiss bool) error {
 	return wrong.err()
 }
 
-// answerRefused is what the answer to an answer means. Other words under the key that the
-// question itself is are words for a question that was answered.
-func answerRefused(r *request, a host.Answer) error {
-	own, _ := r.commandID()
+// answerRefused is what the answer to an answer means.
+func answerRefused(a host.Answer) error {
 	switch {
 	case a.Status == decide.NotFound:
 		return refuse(narya.CodeQuestionNotFound, "")
 	case a.Status == decide.Rejected && a.Err == decide.RefusedAnswer:
 		return invalid(a.Field, a.Detail)
-	case a.Status == decide.Conflict && (a.Err == "" || own == ""):
+	case a.Status == decide.Conflict && a.Err == "":
 		return refuse(narya.CodeAlreadyDecided, "the question was settled before")
 	}
 	return answer(a)

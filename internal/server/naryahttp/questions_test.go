@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mahati-host/mahati/internal/access"
 	"github.com/mahati-host/mahati/internal/agent"
 	"github.com/mahati-host/mahati/narya"
 )
@@ -100,6 +101,9 @@ func TestQuestion(t *testing.T) {
 		}
 		if again := b.want(b.reply(id, `{"answers":[{"options":[1]}]}`), 200); again.body != first.body {
 			t.Errorf("told again: got %s, want %s", again, first)
+		}
+		if other := b.want(b.as("other", access.Grant{Roles: []access.Role{access.Decide}}).reply(id, `{"answers":[{"options":[1]}]}`), 200); other.body != first.body {
+			t.Errorf("answered alike by somebody else: got %s, want %s", other, first)
 		}
 		b.wantError(b.reply(id, `{"answers":[{"options":[0]}]}`), narya.CodeAlreadyDecided)
 		b.wantError(b.reply(id, `{"dismiss":true}`), narya.CodeAlreadyDecided)

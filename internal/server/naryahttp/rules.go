@@ -83,7 +83,7 @@ func (b *Binding) forget(w http.ResponseWriter, r *request) error {
 	}
 	a, err := b.do(r, host.Request{
 		Action: access.ResolveInterrupt, Session: view.Session(), Command: decide.ForgetPermission{Rule: r.PathValue("rule")},
-	}, "")
+	})
 	switch {
 	case err != nil:
 		return err
