@@ -58,6 +58,11 @@ func TestEveryPackageHasRow(t *testing.T) {
 		"the import table is the picture of the architecture; what is not on it has no place yet")
 }
 
+func TestEveryRowHasPackage(t *testing.T) {
+	hold(t, rowsWithoutPackage(thisModule(t), thisTable(t)),
+		"a row that nothing stands on is a picture of what is not there, and lets something be imported that nobody decided on")
+}
+
 func TestImportsFollowTable(t *testing.T) {
 	hold(t, importsOutsideTable(thisModule(t), thisTable(t)),
 		"imports point inward only, so that an inner package can be read, tested and trusted without the outer ones")

@@ -18,6 +18,17 @@ func packagesWithoutRow(m *module, t *table) []violation {
 	return found
 }
 
+// rowsWithoutPackage finds rows of the table for packages that are not in the tree.
+func rowsWithoutPackage(m *module, t *table) []violation {
+	var found []violation
+	for _, dir := range t.order {
+		if !slices.ContainsFunc(m.packages, func(p *pkg) bool { return p.dir == dir }) {
+			found = append(found, violation{fmt.Sprintf("imports.txt:%d", t.rows[dir].line), dir + " is no package of the tree: a row comes with its package, and goes with it"})
+		}
+	}
+	return found
+}
+
 // testPackagesMisnamed finds rows for test helpers whose names do not say so.
 func testPackagesMisnamed(t *table) []violation {
 	var found []violation

@@ -10,6 +10,11 @@ func TestRuleEveryPackageHasRow(t *testing.T) {
 	expect(t, packagesWithoutRow(m, rows(t, "a | -\nwaits | -")), "b: has no row")
 }
 
+func TestRuleEveryRowHasPackage(t *testing.T) {
+	m := sources(t, "-- a/a.go --\npackage a\n-- b/b_test.go --\npackage b\n")
+	expect(t, rowsWithoutPackage(m, rows(t, "a | -\nb | -\n\ngone | a")), "imports.txt:4: gone is no package")
+}
+
 func TestRuleImports(t *testing.T) {
 	m := sources(t, `
 -- core/core.go --
