@@ -23,6 +23,11 @@ func Bad(code, detail string) *Problem {
 	return &Problem{HTTPStatus: http.StatusBadRequest, Code: code, Detail: detail}
 }
 
+// Conflict is a request that does not fit how things stand.
+func Conflict(code, detail string) *Problem {
+	return &Problem{HTTPStatus: http.StatusConflict, Code: code, Detail: detail}
+}
+
 // BadField is a request one field of which cannot be used.
 func BadField(field, rule string) *Problem {
 	p := Bad("invalid_field", field+" "+rule)

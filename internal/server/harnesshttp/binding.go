@@ -3,7 +3,6 @@ package harnesshttp
 import (
 	"fmt"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
@@ -88,13 +87,8 @@ func write(w http.ResponseWriter, status int, v any) error {
 }
 
 func writeJSON(w http.ResponseWriter, status int, data []byte) {
-	h := w.Header()
-	h.Set("Content-Type", "application/json")
-	h.Set("Cache-Control", "no-store")
-	h.Set("Content-Length", strconv.Itoa(len(data)))
-	h.Set(headerVersion, harness.Version)
-	w.WriteHeader(status)
-	_, _ = w.Write(data) // the client may have left
+	w.Header().Set(headerVersion, harness.Version)
+	server.WriteJSON(w, status, data)
 }
 
 // headerVersion names the contract in every answer that keeps it, headerSubscriber the name

@@ -26,7 +26,7 @@ func (b *Binding) input(w http.ResponseWriter, r *request) error {
 		return invalidInput(err)
 	}
 	if in.RunID != run {
-		return conflict("run_mismatch", "the input is for another run than the address")
+		return server.Conflict("run_mismatch", "the input is for another run than the address")
 	}
 	server.Annotate(r.Context(), "input", string(in.Type))
 	if in.Type == harness.FlowCredit {
@@ -177,7 +177,7 @@ func (b *Binding) credit(w http.ResponseWriter, r *request, in harness.Input) er
 		return err
 	}
 	if used {
-		return conflict(codeReused, "the input told the run something else")
+		return server.Conflict(codeReused, "the input told the run something else")
 	}
 	name, left, repeated, err := b.subscribers.grant(follower{in.RunID, r.principal().ID()}, in)
 	if err != nil {

@@ -182,11 +182,11 @@ func (s *start) answer(w http.ResponseWriter, a host.Answer) error {
 	case a.Status == decide.NotFound:
 		return &server.Problem{HTTPStatus: http.StatusNotFound, Code: server.CodeNotFound, Detail: "no such session"}
 	case a.Err == decide.RefusedReused:
-		p := conflict(codeReused, "the input started another run")
+		p := server.Conflict(codeReused, "the input started another run")
 		p.Members = map[string]any{"first": started{RunID: a.RunID, SessionID: s.SessionID, InputID: s.InputID}}
 		return p
 	case a.Status == decide.Conflict:
-		p := conflict("session_busy", a.Detail)
+		p := server.Conflict("session_busy", a.Detail)
 		if a.RunID != "" {
 			p.Members = map[string]any{"run_id": a.RunID}
 		}

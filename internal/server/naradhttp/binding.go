@@ -3,7 +3,6 @@ package naradhttp
 import (
 	"fmt"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
@@ -138,11 +137,6 @@ func write(w http.ResponseWriter, status int, v any) error {
 
 // writeJSON answers with a document that is encoded already, a line.
 func writeJSON(w http.ResponseWriter, status int, data []byte) {
-	h := w.Header()
-	h.Set("Content-Type", "application/json")
-	h.Set("Cache-Control", "no-store")
-	h.Set("Content-Length", strconv.Itoa(len(data)))
-	h.Set("Narad-Version", narad.Version)
-	w.WriteHeader(status)
-	_, _ = w.Write(data) // the client may have left
+	w.Header().Set("Narad-Version", narad.Version)
+	server.WriteJSON(w, status, data)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/mahati-host/mahati/internal/access"
 	"github.com/mahati-host/mahati/internal/host"
+	"github.com/mahati-host/mahati/internal/server"
 )
 
 // ordering is one of the three in which history may be asked for (§10.2).
@@ -86,7 +87,7 @@ func (b *Binding) positions(r *request, head uint64) ([]position, error) {
 	return list, nil
 }
 
-func cursorAhead() error { return conflict("cursor_ahead", "the cursor is above the head") }
+func cursorAhead() error { return server.Conflict("cursor_ahead", "the cursor is above the head") }
 
 // historyPage is an answer of history in the making. It has the stored bytes, which are never
 // encoded again.
@@ -113,7 +114,7 @@ func (p *historyPage) read(ctx context.Context, v *host.View, asked []position, 
 	}
 	for _, wide := range asked[:len(asked)-1] {
 		if !p.agrees(wide, before) {
-			return conflict("cursor_conflict", "the cursors do not stand at the same facts")
+			return server.Conflict("cursor_conflict", "the cursors do not stand at the same facts")
 		}
 	}
 	return nil

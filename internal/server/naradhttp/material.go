@@ -77,7 +77,7 @@ func (b *Binding) upload(w http.ResponseWriter, r *request) error {
 			Members: map[string]any{"attachmentId": answer.RequestID},
 		}
 	case answer.Status == decide.Conflict:
-		return conflict("session_busy", answer.Detail)
+		return server.Conflict("session_busy", answer.Detail)
 	case answer.Status != decide.Accepted:
 		return host.ErrNotFound
 	}
@@ -141,7 +141,7 @@ func (b *Binding) removeAttachment(w http.ResponseWriter, r *request) error {
 	case err != nil:
 		return err
 	case answer.Status == decide.Conflict:
-		return conflict("attachment_in_use", answer.Detail)
+		return server.Conflict("attachment_in_use", answer.Detail)
 	case answer.Status == decide.NotFound:
 		return noMaterial(host.Attachments)
 	}

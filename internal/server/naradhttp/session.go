@@ -127,7 +127,7 @@ func (b *Binding) create(w http.ResponseWriter, r *request) error {
 	case decide.AlreadyApplied:
 		return b.show(w, r, http.StatusOK, access.CreateSession, c.SessionID)
 	case decide.Conflict:
-		return conflict("session_exists", answer.Detail)
+		return server.Conflict("session_exists", answer.Detail)
 	}
 	return &server.Problem{HTTPStatus: http.StatusUnprocessableEntity, Code: "rejected", Detail: answer.Detail}
 }
@@ -264,7 +264,7 @@ func unchanged(answer host.Answer) error {
 	case decide.NotFound:
 		return host.ErrNotFound
 	}
-	return conflict("session_busy", answer.Detail)
+	return server.Conflict("session_busy", answer.Detail)
 }
 
 // remove deletes a session for ever.
@@ -330,7 +330,7 @@ func claims(r *request, requires []string) ([]string, error) {
 	}
 	for _, id := range requires {
 		if !slices.Contains(claimed, id) {
-			p := conflict("profiles_required", "the claim leaves out profiles that the session uses; claim none, or say unclaimed=skip")
+			p := server.Conflict("profiles_required", "the claim leaves out profiles that the session uses; claim none, or say unclaimed=skip")
 			p.Members = map[string]any{"requiredProfiles": requires}
 			return nil, p
 		}

@@ -91,7 +91,7 @@ func cursor(r *request, v *host.View, head uint64) (beginning, error) {
 			return at, err
 		}
 		if !r.query.Has("afterSessionSequence") {
-			return beginning{}, conflict("cursor_unknown", "Last-Event-ID is no event of the session")
+			return beginning{}, server.Conflict("cursor_unknown", "Last-Event-ID is no event of the session")
 		}
 	}
 	if after > head {

@@ -67,7 +67,7 @@ func revision(r *request, space *host.Workspace, workspaceID string) (uint64, er
 			return offset, err
 		}
 		if !r.query.Has("afterRevision") {
-			return 0, conflict("cursor_unknown", "Last-Event-ID is no event of the workspace")
+			return 0, server.Conflict("cursor_unknown", "Last-Event-ID is no event of the workspace")
 		}
 	}
 	switch {

@@ -3,7 +3,6 @@ package naryahttp
 import (
 	"maps"
 	"net/http"
-	"strconv"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -113,12 +112,7 @@ func write(w http.ResponseWriter, status int, v any) error {
 	if err != nil {
 		return err
 	}
-	h := w.Header()
-	h.Set("Content-Type", "application/json")
-	h.Set("Cache-Control", "no-store")
-	h.Set("Content-Length", strconv.Itoa(len(data)+1))
-	w.WriteHeader(status)
-	_, _ = w.Write(append(data, '\n')) // the client may have left
+	server.WriteJSON(w, status, append(data, '\n'))
 	return nil
 }
 

@@ -7,11 +7,11 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/mahati-host/mahati/internal/decide"
 	"github.com/mahati-host/mahati/internal/host"
 	"github.com/mahati-host/mahati/internal/server"
+	"github.com/mahati-host/mahati/internal/server/refusal"
 	"github.com/mahati-host/mahati/narya"
 )
 
@@ -72,8 +72,6 @@ func (c *checked) err() error {
 // memberFields is where a problem keeps the fields of its envelope.
 const memberFields = "fields"
 
-const retrySoon = time.Second
-
 // problemOf makes a problem of an error, which the edge writes. What is not listed is the
 // edge's to translate, or internal.
 func problemOf(err error) error {
@@ -88,15 +86,7 @@ func problemOf(err error) error {
 	if errors.As(err, &refusal) {
 		return problem(refusal)
 	}
-	for _, known := range problems {
-		if errors.Is(err, known.err) {
-			return problem(narya.Refuse(known.code, ""))
-		}
-	}
-	if errors.Is(err, context.Canceled) { // nobody reads it, but it is no error of ours to be logged
-		return problem(narya.Refuse(narya.CodeInternal, "the request ended before its answer"))
-	}
-	return err
+	return problems.ProblemOf(err)
 }
 
 // problem is how a refusal travels to the edge.
@@ -104,7 +94,7 @@ func problem(e *narya.Error) *server.Problem {
 	entry, _ := narya.Lookup(e.Code)
 	p := &server.Problem{HTTPStatus: entry.Status, Code: string(e.Code), Detail: e.Message}
 	if entry.Status == http.StatusServiceUnavailable {
-		p.RetryAfter = retrySoon
+		p.RetryAfter = refusal.Soon
 	}
 	if e.Fields != nil {
 		p.Members = map[string]any{memberFields: e.Fields}
@@ -112,17 +102,20 @@ func problem(e *narya.Error) *server.Problem {
 	return p
 }
 
-var problems = []struct {
-	err  error
-	code narya.Code
-}{
-	{host.ErrGone, narya.CodeDeleted},
-	{host.ErrNotFound, narya.CodeSessionNotFound},
-	{host.ErrOverloaded, narya.CodeOverloaded},
-	{host.ErrRecovering, narya.CodeNotReady},
-	{host.ErrClosed, narya.CodeNotReady},
-	{host.ErrStorageFull, narya.CodeStoreRefuses},
-	{host.ErrBroken, narya.CodeStoreRefuses},
+// problems are what the kernel refuses, in the words of the catalogue.
+var problems = refusal.Table{
+	row(host.ErrGone, narya.CodeDeleted, ""),
+	row(host.ErrNotFound, narya.CodeSessionNotFound, ""),
+	row(host.ErrOverloaded, narya.CodeOverloaded, ""),
+	row(host.ErrRecovering, narya.CodeNotReady, ""),
+	row(host.ErrClosed, narya.CodeNotReady, ""),
+	row(host.ErrStorageFull, narya.CodeStoreRefuses, ""),
+	row(host.ErrBroken, narya.CodeStoreRefuses, ""),
+	row(context.Canceled, narya.CodeInternal, "the request ended before its answer"), // no error of ours to be logged
+}
+
+func row(err error, code narya.Code, why string) refusal.Row {
+	return refusal.Row{Err: err, Problem: *problem(narya.Refuse(code, "%s", why))}
 }
 
 // Form is how refusals under Prefix are written, those of the edge too.
