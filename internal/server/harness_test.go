@@ -1,14 +1,12 @@
 package server_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"io"
 	"log/slog"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -27,7 +25,7 @@ type rig struct {
 	client   *http.Client
 	token    string
 	tokenID  string
-	log      *logBuffer
+	log      *servertest.Log
 }
 
 type rigOptions struct {
@@ -43,7 +41,7 @@ func start(t *testing.T, o rigOptions, build func(*rig) http.Handler) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &rig{t: t, tokens: tokens, listener: servertest.NewListener(), log: &logBuffer{}}
+	r := &rig{t: t, tokens: tokens, listener: servertest.NewListener(), log: &servertest.Log{}}
 	token, secret, err := tokens.Create(access.TokenRequest{Name: "tester", Grant: access.Grant{Roles: []access.Role{access.Admin}}}, time.Now())
 	if err != nil {
 		t.Fatal(err)
@@ -151,22 +149,4 @@ func (r *rig) wantProblem(got answer, status int, code string) {
 	if id := got.header.Get("Request-Id"); id == "" || document["requestId"] != id {
 		r.t.Errorf("%s: Request-Id is %q", got.body, id)
 	}
-}
-
-// A logBuffer may be written and read at once.
-type logBuffer struct {
-	mu  sync.Mutex
-	out bytes.Buffer
-}
-
-func (b *logBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.out.Write(p)
-}
-
-func (b *logBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.out.String()
 }

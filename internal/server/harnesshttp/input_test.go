@@ -174,7 +174,7 @@ func TestMessages(t *testing.T) {
 		r.wantProblem(r.tell(run, "m-3", `"type":"message.submit","message":{"text":""}`), 400, "invalid_input")
 		r.wantProblem(r.tell(run, "m-3", say(strings.Repeat("x", 256<<10+1))), 400, "invalid_field")
 	})
-	bubble(t, rigOptions{agent: deaf{waits}}, func(t *testing.T, r *rig) {
+	bubble(t, rigOptions{agent: deaf{Acts: waits}}, func(t *testing.T, r *rig) {
 		run := r.run("in", "go")
 		synctest.Wait()
 		r.wantProblem(r.tell(run, "m-1", say("more")), 501, "unsupported")
@@ -347,7 +347,7 @@ func TestRights(t *testing.T) {
 			}
 			r.want(who.get("/contract"), 200)
 		}
-		other, _ := r.newToken("elsewhere", access.Grant{Roles: access.Roles(), Workspaces: []string{"w"}, Executors: nil})
+		other, _ := r.parts.NewToken(t, "elsewhere", access.Grant{Roles: access.Roles(), Workspaces: []string{"w"}, Executors: nil})
 		stranger := *r
 		stranger.token = other
 		stranger.wantProblem(stranger.get("/runs/"+run+"/events"), 404, "not_found")

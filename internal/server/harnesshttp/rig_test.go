@@ -1,16 +1,13 @@
 package harnesshttp_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,11 +18,11 @@ import (
 	"github.com/mahati-host/mahati/internal/access"
 	"github.com/mahati-host/mahati/internal/agent"
 	"github.com/mahati-host/mahati/internal/decide"
-	"github.com/mahati-host/mahati/internal/feed"
 	"github.com/mahati-host/mahati/internal/host"
 	"github.com/mahati-host/mahati/internal/journal"
 	"github.com/mahati-host/mahati/internal/numbers"
 	"github.com/mahati-host/mahati/internal/server"
+	"github.com/mahati-host/mahati/internal/server/bindingtest"
 	"github.com/mahati-host/mahati/internal/server/harnesshttp"
 	"github.com/mahati-host/mahati/internal/server/servertest"
 	"github.com/mahati-host/mahati/internal/sse"
@@ -35,42 +32,15 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// acts is an agent that a test writes as a function. It takes messages as it runs.
-type acts func(context.Context, agent.Handle) agent.Ending
+type (
+	acts = bindingtest.Acts
+	deaf = bindingtest.Deaf
+)
 
-func (a acts) Open(context.Context, agent.Session) (agent.Agent, error) { return a, nil }
-func (a acts) Resumes() bool                                            { return false }
-func (a acts) Steers() bool                                             { return true }
-func (a acts) Run(ctx context.Context, h agent.Handle) agent.Ending     { return a(ctx, h) }
-func (a acts) Steer(context.Context, agent.Message) error               { return nil }
-func (a acts) Close() error                                             { return nil }
-
-// deaf is an agent that takes none.
-type deaf struct{ acts }
-
-func (d deaf) Open(context.Context, agent.Session) (agent.Agent, error) { return d, nil }
-func (deaf) Steers() bool                                               { return false }
-
-// cast names one agent.
-type cast struct{ kind agent.Kind }
-
-func (c cast) Kind(name string) (agent.Kind, bool) { return c.kind, name == "test" }
-func (cast) Default() string                       { return "test" }
-
-var done = agent.Ending{StopReason: "completed"}
-
-// speaks says two things and ends.
-func speaks(ctx context.Context, h agent.Handle) agent.Ending {
-	_ = h.Text(ctx, "Hello, ")
-	_ = h.Text(ctx, "world.")
-	return done
-}
-
-// waits works until it is stopped.
-func waits(ctx context.Context, _ agent.Handle) agent.Ending {
-	<-ctx.Done()
-	return agent.Ending{Outcome: agent.Cancelled}
-}
+var (
+	speaks, waits = bindingtest.Speaks, bindingtest.Waits
+	done          = agent.Ending{StopReason: "completed"}
+)
 
 const secretArgs = "marker-of-tool-arguments"
 
@@ -104,105 +74,54 @@ type rigOptions struct {
 
 // rig is a host with its HTTP edge, and a client with an administrator's token.
 type rig struct {
-	t       *testing.T
+	parts   *bindingtest.Bed
 	journal journal.Journal
 	host    *host.Host
 	tokens  *access.Store
 	streams *server.Streams
 	server  *server.Server
 	http    *http.Client
+	log     *servertest.Log
+	close   func()
+	t       *testing.T
 	token   string
 	tokenID string
-	log     *logBuffer
-	close   func()
 }
 
 // begin runs a host and its edge over a network in memory. They end with the test, or with
 // close.
 func begin(t *testing.T, o rigOptions) *rig {
 	t.Helper()
-	r := &rig{t: t, log: &logBuffer{}}
-	if o.before != nil {
-		r.journal, r.tokens, r.token, r.tokenID = o.before.journal, o.before.tokens, o.before.token, o.before.tokenID
-	} else {
-		r.open()
-	}
-	logger := slog.New(slog.NewJSONHandler(r.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	r := &rig{t: t}
 	if o.agent == nil {
 		o.agent = acts(speaks)
 	}
-	o.host.Logger, o.host.Numbers, o.host.LogMapping = logger, numbers.Of, harness.Mapping
-	f := feed.New(r.journal, feed.Options{Logger: logger})
-	r.host = host.New(r.journal, f, cast{o.agent}, o.host)
-	if err := r.host.Start(t.Context()); err != nil {
-		t.Fatal(err)
+	o.host.Numbers, o.host.LogMapping = numbers.Of, harness.Mapping
+	made := bindingtest.Options{
+		Agents: bindingtest.Cast{"test": o.agent}, Host: o.host, Streams: server.StreamOptions{Heartbeat: o.heartbeat},
+		Register: func(b *bindingtest.Bed, mux *http.ServeMux, _ *server.Options) {
+			identity := b.Journal.Identity()
+			signer := harness.NewSigner(identity.Key, identity.Epoch)
+			harnesshttp.New(b.Host, b.Streams, signer, harnesshttp.Options{Heartbeat: o.heartbeat}).Register(mux)
+		},
 	}
-	listener := servertest.NewListener()
-	r.http = listener.Client()
-	r.streams = server.NewStreams(r.tokens, server.StreamOptions{Heartbeat: o.heartbeat})
-	served := r.serve(o, listener, logger)
-	var once sync.Once
-	r.close = func() { once.Do(func() { r.end(f, served) }) }
-	t.Cleanup(r.close)
+	if o.before != nil {
+		made.Journal, made.Tokens, r.token, r.tokenID = o.before.journal, o.before.tokens, o.before.token, o.before.tokenID
+	}
+	r.parts = bindingtest.Begin(t, made)
+	r.journal, r.host, r.tokens, r.streams = r.parts.Journal, r.parts.Host, r.parts.Tokens, r.parts.Streams
+	r.server, r.http, r.log, r.close = r.parts.Server, r.parts.HTTP, r.parts.Log, r.parts.Close
+	if o.before == nil {
+		r.token, r.tokenID = r.parts.NewToken(t, "tester", access.Grant{Roles: []access.Role{access.Admin}})
+	}
 	return r
-}
-
-func (r *rig) open() {
-	r.t.Helper()
-	var err error
-	if r.journal, err = journal.NewMemory(journal.Options{}); err != nil {
-		r.t.Fatal(err)
-	}
-	r.t.Cleanup(func() { _ = r.journal.Close() })
-	if r.tokens, err = access.Open(r.t.TempDir(), access.StoreOptions{}); err != nil {
-		r.t.Fatal(err)
-	}
-	r.token, r.tokenID = r.newToken("tester", access.Grant{Roles: []access.Role{access.Admin}})
-}
-
-func (r *rig) newToken(name string, g access.Grant) (secret, id string) {
-	r.t.Helper()
-	token, made, err := r.tokens.Create(access.TokenRequest{Name: name, Grant: g}, time.Now())
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	return made.Reveal(), token.ID
 }
 
 // as is the rig in the hands of somebody with some roles, in a workspace or in all.
 func (r *rig) as(name string, roles ...access.Role) *rig {
 	other := *r
-	other.token, other.tokenID = r.newToken(name, access.Grant{Roles: roles})
+	other.token, other.tokenID = r.parts.NewToken(r.t, name, access.Grant{Roles: roles})
 	return &other
-}
-
-func (r *rig) serve(o rigOptions, listener *servertest.Listener, logger *slog.Logger) <-chan error {
-	r.t.Helper()
-	mux := http.NewServeMux()
-	identity := r.journal.Identity()
-	harnesshttp.New(r.host, r.streams, harness.NewSigner(identity.Key, identity.Epoch), harnesshttp.Options{Heartbeat: o.heartbeat}).Register(mux)
-	var err error
-	r.server, err = server.New(server.Routes(mux), r.tokens, access.NewCookies(r.tokens, access.CookieOptions{}), r.streams, server.Options{Logger: logger})
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	served := make(chan error, 1)
-	go func() { served <- r.server.Serve(listener) }()
-	return served
-}
-
-func (r *rig) end(f *feed.Feed, served <-chan error) {
-	r.http.CloseIdleConnections()
-	if err := r.server.Shutdown(context.Background()); err != nil {
-		r.t.Errorf("Shutdown: %v", err)
-	}
-	if err := <-served; err != nil {
-		r.t.Errorf("Serve: %v", err)
-	}
-	if err := r.host.Close(); err != nil {
-		r.t.Errorf("Close: %v", err)
-	}
-	f.Close()
 }
 
 // bubble runs a test with a rig on the test's own time.
@@ -479,24 +398,6 @@ func (r *rig) session(id, workspace string) {
 
 // heads is the end of the store: what a refusal must not move.
 func (r *rig) heads() journal.Mark { return r.journal.Durable() }
-
-// logBuffer may be written and read at once.
-type logBuffer struct {
-	mu  sync.Mutex
-	out bytes.Buffer
-}
-
-func (b *logBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.out.Write(p)
-}
-
-func (b *logBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.out.String()
-}
 
 // hostOptions are those of a host with so many places for agents.
 func hostOptions(places int) host.Options { return host.Options{MaxRunning: places} }

@@ -21,6 +21,7 @@ import (
 	"github.com/mahati-host/mahati/internal/journal"
 	"github.com/mahati-host/mahati/internal/journal/pebble"
 	"github.com/mahati-host/mahati/internal/server"
+	"github.com/mahati-host/mahati/internal/server/bindingtest"
 	"github.com/mahati-host/mahati/internal/server/naradhttp"
 	"github.com/mahati-host/mahati/narad"
 )
@@ -66,7 +67,7 @@ func benched(b *testing.B, facts int) (address, token string, head uint64) {
 	}
 	f := feed.New(j, feed.Options{})
 	done := make(chan struct{})
-	h := host.New(j, f, cast{writes(facts, done)}, host.Options{})
+	h := host.New(j, f, bindingtest.Cast{"test": writes(facts, done)}, host.Options{})
 	b.Cleanup(func() { err := h.Close(); f.Close(); err = errors.Join(err, j.Close()); fail(b, err) })
 	fail(b, h.Start(b.Context()))
 	tokens, err := access.Open(b.TempDir(), access.StoreOptions{})

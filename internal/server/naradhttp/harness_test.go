@@ -1,15 +1,12 @@
 package naradhttp_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
-	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,10 +14,10 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/mahati-host/mahati/internal/access"
 	"github.com/mahati-host/mahati/internal/agent"
-	"github.com/mahati-host/mahati/internal/feed"
 	"github.com/mahati-host/mahati/internal/host"
 	"github.com/mahati-host/mahati/internal/journal"
 	"github.com/mahati-host/mahati/internal/server"
+	"github.com/mahati-host/mahati/internal/server/bindingtest"
 	"github.com/mahati-host/mahati/internal/server/naradhttp"
 	"github.com/mahati-host/mahati/internal/server/servertest"
 	"github.com/mahati-host/mahati/narad"
@@ -41,24 +38,8 @@ func (a acts) Run(ctx context.Context, h agent.Handle) agent.Ending     { return
 func (a acts) Steer(context.Context, agent.Message) error               { return errors.ErrUnsupported }
 func (a acts) Close() error                                             { return nil }
 
-// cast names one agent.
-type cast struct{ kind agent.Kind }
-
-func (c cast) Kind(name string) (agent.Kind, bool) { return c.kind, name == "test" }
-func (cast) Default() string                       { return "test" }
-
-// speaks says two things and ends.
-func speaks(ctx context.Context, h agent.Handle) agent.Ending {
-	_ = h.Text(ctx, "Hello, ")
-	_ = h.Text(ctx, "world.")
-	return agent.Ending{StopReason: "completed"}
-}
-
-// waits works until it is stopped.
-func waits(ctx context.Context, h agent.Handle) agent.Ending {
-	<-ctx.Done()
-	return agent.Ending{Outcome: agent.Cancelled}
-}
+// speaks says two things and ends, waits works until it is stopped.
+var speaks, waits acts = bindingtest.Speaks, bindingtest.Waits
 
 // asks calls a tool, asks for its permission, and says what was decided.
 func asks(ctx context.Context, h agent.Handle) agent.Ending {
@@ -99,116 +80,60 @@ type rigOptions struct {
 
 // rig is a host with its HTTP edge, and a client with an administrator's token.
 type rig struct {
-	t       *testing.T
+	parts   *bindingtest.Bed
 	journal journal.Journal
 	host    *host.Host
 	tokens  *access.Store
 	streams *server.Streams
 	server  *server.Server
 	http    *http.Client
-	token   string
-	log     *logBuffer
+	log     *servertest.Log
 	close   func()
+	t       *testing.T
+	token   string
 }
 
 // start runs a host and its edge over a network in memory. They end with the test, or
 // with close.
 func start(t *testing.T, o rigOptions) *rig {
 	t.Helper()
-	r := &rig{t: t, log: &logBuffer{}}
-	switch {
-	case o.before != nil:
-		r.journal, r.tokens, r.token = o.before.journal, o.before.tokens, o.before.token
-	case o.engine != nil:
-		r.journal = o.engine
-	default:
-		r.journal = memory(t, o.journal)
-	}
-	if r.tokens == nil {
-		r.openTokens()
-	}
-	logger := slog.New(slog.NewJSONHandler(r.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	r := &rig{t: t}
 	if o.agent == nil {
 		o.agent = speaks
 	}
-	o.host.Logger = logger
-	f := feed.New(slowly{r.journal, o.slow}, feed.Options{Logger: logger})
-	r.host = host.New(r.journal, f, cast{o.agent}, o.host)
-	if !o.unstarted {
-		if err := r.host.Start(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+	made := bindingtest.Options{
+		Agents: bindingtest.Cast{"test": o.agent}, Host: o.host, Streams: server.StreamOptions{Heartbeat: o.binding.Heartbeat},
+		Journal: o.engine, Unstarted: o.unstarted,
+		Read: func(j journal.Journal) journal.Journal { return slowly{j, o.slow} },
+		Register: func(b *bindingtest.Bed, mux *http.ServeMux, edge *server.Options) {
+			o.binding.ActorName = func(id string) (string, bool) {
+				token, err := b.Tokens.Lookup(id)
+				return token.Name, err == nil
+			}
+			binding := naradhttp.New(b.Host, b.Streams, o.binding)
+			binding.Register(mux)
+			edge.LongBody = binding.LongBody
+		},
 	}
-	listener := servertest.NewListener()
-	r.http = listener.Client()
-	r.streams = server.NewStreams(r.tokens, server.StreamOptions{Heartbeat: o.binding.Heartbeat})
-	served := r.serve(o.binding, listener, logger)
-	var once sync.Once
-	r.close = func() { once.Do(func() { r.end(f, served) }) }
-	t.Cleanup(r.close)
+	switch {
+	case o.before != nil:
+		made.Journal, made.Tokens, r.token = o.before.journal, o.before.tokens, o.before.token
+	case o.engine == nil:
+		made.Journal = bindingtest.Memory(t, o.journal)
+	}
+	r.parts = bindingtest.Begin(t, made)
+	r.journal, r.host, r.tokens, r.streams = r.parts.Journal, r.parts.Host, r.parts.Tokens, r.parts.Streams
+	r.server, r.http, r.log, r.close = r.parts.Server, r.parts.HTTP, r.parts.Log, r.parts.Close
+	if o.before == nil {
+		r.token = r.newToken("tester", access.Grant{Roles: []access.Role{access.Admin}})
+	}
 	return r
-}
-
-func (r *rig) openTokens() {
-	r.t.Helper()
-	var err error
-	if r.tokens, err = access.Open(r.t.TempDir(), access.StoreOptions{}); err != nil {
-		r.t.Fatal(err)
-	}
-	r.token = r.newToken("tester", access.Grant{Roles: []access.Role{access.Admin}})
 }
 
 func (r *rig) newToken(name string, g access.Grant) string {
 	r.t.Helper()
-	_, secret, err := r.tokens.Create(access.TokenRequest{Name: name, Grant: g}, time.Now())
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	return secret.Reveal()
-}
-
-func (r *rig) serve(o naradhttp.Options, listener *servertest.Listener, logger *slog.Logger) <-chan error {
-	r.t.Helper()
-	o.ActorName = func(id string) (string, bool) {
-		token, err := r.tokens.Lookup(id)
-		return token.Name, err == nil
-	}
-	mux := http.NewServeMux()
-	binding := naradhttp.New(r.host, r.streams, o)
-	binding.Register(mux)
-	var err error
-	r.server, err = server.New(server.Routes(mux), r.tokens, access.NewCookies(r.tokens, access.CookieOptions{}), r.streams,
-		server.Options{Logger: logger, LongBody: binding.LongBody})
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	served := make(chan error, 1)
-	go func() { served <- r.server.Serve(listener) }()
-	return served
-}
-
-func (r *rig) end(f *feed.Feed, served <-chan error) {
-	r.http.CloseIdleConnections()
-	if err := r.server.Shutdown(context.Background()); err != nil {
-		r.t.Errorf("Shutdown: %v", err)
-	}
-	if err := <-served; err != nil {
-		r.t.Errorf("Serve: %v", err)
-	}
-	if err := r.host.Close(); err != nil {
-		r.t.Errorf("Close: %v", err)
-	}
-	f.Close()
-}
-
-func memory(t *testing.T, o journal.Options) journal.Journal {
-	t.Helper()
-	j, err := journal.NewMemory(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = j.Close() })
-	return j
+	secret, _ := r.parts.NewToken(r.t, name, g)
+	return secret
 }
 
 // slowly is a journal whose readers of a session wait between reading and having read.
@@ -405,24 +330,6 @@ func mustJSON(v any) string {
 		panic(err)
 	}
 	return string(data)
-}
-
-// logBuffer may be written and read at once.
-type logBuffer struct {
-	mu  sync.Mutex
-	out bytes.Buffer
-}
-
-func (b *logBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.out.Write(p)
-}
-
-func (b *logBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.out.String()
 }
 
 func unmarshal(text string, v any) error { return json.Unmarshal([]byte(text), v) }

@@ -1,15 +1,11 @@
 package naryahttp_test
 
 import (
-	"bytes"
-	"context"
 	"errors"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,11 +16,11 @@ import (
 	"github.com/mahati-host/mahati/internal/access"
 	"github.com/mahati-host/mahati/internal/agent"
 	"github.com/mahati-host/mahati/internal/agent/script"
-	"github.com/mahati-host/mahati/internal/feed"
 	"github.com/mahati-host/mahati/internal/host"
 	"github.com/mahati-host/mahati/internal/journal"
 	"github.com/mahati-host/mahati/internal/numbers"
 	"github.com/mahati-host/mahati/internal/server"
+	"github.com/mahati-host/mahati/internal/server/bindingtest"
 	"github.com/mahati-host/mahati/internal/server/naryahttp"
 	"github.com/mahati-host/mahati/internal/server/servertest"
 	"github.com/mahati-host/mahati/internal/sse"
@@ -36,42 +32,15 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// acts is an agent that a test writes as a function. It takes messages as it runs.
-type acts func(context.Context, agent.Handle) agent.Ending
+type (
+	acts = bindingtest.Acts
+	deaf = bindingtest.Deaf
+)
 
-func (a acts) Open(context.Context, agent.Session) (agent.Agent, error) { return a, nil }
-func (a acts) Resumes() bool                                            { return false }
-func (a acts) Steers() bool                                             { return true }
-func (a acts) Run(ctx context.Context, h agent.Handle) agent.Ending     { return a(ctx, h) }
-func (a acts) Steer(context.Context, agent.Message) error               { return nil }
-func (a acts) Close() error                                             { return nil }
-
-// deaf is an agent that takes none.
-type deaf struct{ acts }
-
-func (d deaf) Open(context.Context, agent.Session) (agent.Agent, error) { return d, nil }
-func (deaf) Steers() bool                                               { return false }
-
-// cast is the agents of a bed, by name. "test" is the default.
-type cast map[string]agent.Kind
-
-func (c cast) Kind(name string) (agent.Kind, bool) { k, ok := c[name]; return k, ok }
-func (cast) Default() string                       { return "test" }
-
-var done = agent.Ending{StopReason: "completed"}
-
-// speaks says two things and ends.
-func speaks(ctx context.Context, h agent.Handle) agent.Ending {
-	_ = h.Text(ctx, "Hello, ")
-	_ = h.Text(ctx, "world.")
-	return done
-}
-
-// waits works until it is stopped.
-func waits(ctx context.Context, _ agent.Handle) agent.Ending {
-	<-ctx.Done()
-	return agent.Ending{Outcome: agent.Cancelled}
-}
+var (
+	speaks, waits = bindingtest.Speaks, bindingtest.Waits
+	done          = agent.Ending{StopReason: "completed"}
+)
 
 // scripted is an agent that performs a script.
 func scripted(t *testing.T, text string) agent.Kind {
@@ -105,51 +74,50 @@ type bedOptions struct {
 
 // bed is a host with its HTTP edge, and a client of it.
 type bed struct {
-	t       *testing.T
+	parts   *bindingtest.Bed
 	journal journal.Journal
 	host    *host.Host
 	tokens  *access.Store
 	streams *server.Streams
 	server  *server.Server
 	http    *http.Client
-	token   string // "" for the owner
-	log     *logBuffer
+	log     *servertest.Log
 	close   func()
+	t       *testing.T
+	token   string // "" for the owner
 }
 
 // begin runs a host and its edge over a network in memory. They end with the test, or with
 // close.
 func begin(t *testing.T, o bedOptions) *bed {
 	t.Helper()
-	b := &bed{t: t, log: &logBuffer{}, journal: o.journal}
-	if o.before != nil {
-		b.journal, b.tokens, b.token = o.before.journal, o.before.tokens, o.before.token
-	} else {
-		b.make(o.tcp)
-	}
-	logger := slog.New(slog.NewJSONHandler(b.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	o.host.Logger, o.host.Numbers, o.host.LogMapping = logger, numbers.Of, harness.Mapping
+	b := &bed{t: t}
+	o.host.Numbers, o.host.LogMapping = numbers.Of, harness.Mapping
 	if !o.silent {
 		o.host.Mappings = facts.Mappings{Narya: int(narya.Mapping1)}
 	}
-	f := feed.New(b.journal, feed.Options{Logger: logger})
-	b.host = host.New(b.journal, f, castOf(o), o.host)
-	if err := b.host.Start(t.Context()); err != nil {
-		t.Fatal(err)
+	o.streams.Heartbeat, o.binding.Heartbeat = o.heartbeat, o.heartbeat
+	made := bindingtest.Options{
+		Agents: castOf(o), Host: o.host, Streams: o.streams, Edge: o.edge, Journal: o.journal, Owner: !o.tcp,
+		Register: func(b *bindingtest.Bed, mux *http.ServeMux, edge *server.Options) {
+			naryahttp.New(b.Host, b.Streams, o.binding).Register(mux)
+			edge.Forms = []server.Form{naryahttp.Form()}
+		},
 	}
-	listener := servertest.NewListener()
-	b.http = listener.Client()
-	o.streams.Heartbeat = o.heartbeat
-	b.streams = server.NewStreams(b.tokens, o.streams)
-	served := b.serve(o, listener, logger)
-	var once sync.Once
-	b.close = func() { once.Do(func() { b.end(f, served) }) }
-	t.Cleanup(b.close)
+	if o.before != nil {
+		made.Journal, made.Tokens, b.token = o.before.journal, o.before.tokens, o.before.token
+	}
+	b.parts = bindingtest.Begin(t, made)
+	b.journal, b.host, b.tokens, b.streams = b.parts.Journal, b.parts.Host, b.parts.Tokens, b.parts.Streams
+	b.server, b.http, b.log, b.close = b.parts.Server, b.parts.HTTP, b.parts.Log, b.parts.Close
+	if o.tcp && o.before == nil {
+		b.token = b.newToken("tester", access.Grant{Roles: []access.Role{access.Admin}})
+	}
 	return b
 }
 
-func castOf(o bedOptions) cast {
-	c := cast{"test": acts(speaks)}
+func castOf(o bedOptions) bindingtest.Cast {
+	c := bindingtest.Cast{"test": acts(speaks)}
 	if o.agent != nil {
 		c["test"] = o.agent
 	}
@@ -159,30 +127,10 @@ func castOf(o bedOptions) cast {
 	return c
 }
 
-func (b *bed) make(tcp bool) {
+func (b *bed) newToken(name string, g access.Grant) string {
 	b.t.Helper()
-	var err error
-	if b.journal == nil {
-		if b.journal, err = journal.NewMemory(journal.Options{}); err != nil {
-			b.t.Fatal(err)
-		}
-		b.t.Cleanup(func() { _ = b.journal.Close() })
-	}
-	if b.tokens, err = access.Open(b.t.TempDir(), access.StoreOptions{}); err != nil {
-		b.t.Fatal(err)
-	}
-	if tcp {
-		b.token = b.newToken("tester", access.Grant{Roles: []access.Role{access.Admin}})
-	}
-}
-
-func (b *bed) newToken(name string, g access.Grant) (secret string) {
-	b.t.Helper()
-	_, made, err := b.tokens.Create(access.TokenRequest{Name: name, Grant: g}, time.Now())
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	return made.Reveal()
+	secret, _ := b.parts.NewToken(b.t, name, g)
+	return secret
 }
 
 // as is the bed in the hands of somebody else. Over the owner's socket a token counts, too.
@@ -190,40 +138,6 @@ func (b *bed) as(name string, g access.Grant) *bed {
 	other := *b
 	other.token = b.newToken(name, g)
 	return &other
-}
-
-func (b *bed) serve(o bedOptions, listener *servertest.Listener, logger *slog.Logger) <-chan error {
-	b.t.Helper()
-	mux := http.NewServeMux()
-	o.binding.Heartbeat = o.heartbeat
-	naryahttp.New(b.host, b.streams, o.binding).Register(mux)
-	o.edge.Logger, o.edge.Forms = logger, []server.Form{naryahttp.Form()}
-	var err error
-	b.server, err = server.New(server.Routes(mux), b.tokens, access.NewCookies(b.tokens, access.CookieOptions{}), b.streams, o.edge)
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	serve := b.server.ServeOwner
-	if o.tcp {
-		serve = b.server.Serve
-	}
-	served := make(chan error, 1)
-	go func() { served <- serve(listener) }()
-	return served
-}
-
-func (b *bed) end(f *feed.Feed, served <-chan error) {
-	b.http.CloseIdleConnections()
-	if err := b.server.Shutdown(context.Background()); err != nil {
-		b.t.Errorf("Shutdown: %v", err)
-	}
-	if err := <-served; err != nil {
-		b.t.Errorf("Serve: %v", err)
-	}
-	if err := b.host.Close(); err != nil {
-		b.t.Errorf("Close: %v", err)
-	}
-	f.Close()
 }
 
 // bubble runs a test with a bed on the test's own time.
@@ -561,22 +475,4 @@ func unmarshal(t *testing.T, text string, v any) {
 	if err := json.Unmarshal([]byte(text), v); err != nil {
 		t.Fatalf("%v in %s", err, text)
 	}
-}
-
-// logBuffer may be written and read at once.
-type logBuffer struct {
-	mu  sync.Mutex
-	out bytes.Buffer
-}
-
-func (b *logBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.out.Write(p)
-}
-
-func (b *logBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.out.String()
 }

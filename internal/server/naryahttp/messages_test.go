@@ -187,7 +187,7 @@ func TestMessageToldAgain(t *testing.T) {
 func TestMessagesRefused(t *testing.T) {
 	started := make(chan string, 10)
 	options := bedOptions{
-		agent: deaf{newWorker(started).acts}, host: host.Options{QueueLimit: 2},
+		agent: deaf{Acts: newWorker(started).acts}, host: host.Options{QueueLimit: 2},
 	}
 	bubble(t, options, func(t *testing.T, b *bed) {
 		b.create("s1", "")
