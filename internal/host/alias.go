@@ -81,16 +81,20 @@ func (h *Host) speaksNarya(ctx context.Context, session string) error {
 // shownAlike reports whether another session is shown under the UUID under which one of
 // this id would be (R5): the id of one may be the UUID of the other.
 func (h *Host) shownAlike(ctx context.Context, id string) (bool, error) {
-	uuid := narya.UUID(narya.KindSession, id)
-	key := index.NaryaAlias(narya.KindSession, uuid)
-	if uuid != id {
-		key = journal.SessionKey(uuid)
-	}
-	_, err := h.journal.Row(ctx, key)
+	_, err := h.journal.Row(ctx, alike(id))
 	if errors.Is(err, journal.ErrNotFound) {
 		return false, nil
 	}
 	return err == nil, err
+}
+
+// alike names the row that is there if another session is shown as this one.
+func alike(id string) journal.Key {
+	uuid := narya.UUID(narya.KindSession, id)
+	if uuid != id {
+		return journal.SessionKey(uuid)
+	}
+	return index.NaryaAlias(narya.KindSession, uuid)
 }
 
 // Member reads what [Host.Alias] gives of a member of a pack.

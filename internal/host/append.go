@@ -117,7 +117,7 @@ func (o *owner) apply(batch *journal.Batch, list []narad.Authority) error {
 		}
 		d.Apply(fact)
 		batch.Changes = append(batch.Changes, changes...)
-		batch.Conditions = append(batch.Conditions, unique(changes)...)
+		batch.Conditions = append(batch.Conditions, unique(o.id, fact)...)
 	}
 	return nil
 }

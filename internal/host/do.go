@@ -45,6 +45,21 @@ func (h *Host) Do(ctx context.Context, p access.Principal, r Request) (decide.An
 	if err != nil || workspace == unknownSession {
 		return decide.Answer{Status: decide.NotFound, Detail: "no such session or interrupt"}, err
 	}
+	for overtaken := 0; ; overtaken++ {
+		answer, err := h.perform(ctx, p, r)
+		switch {
+		case !makesSession(r.Command) || !errors.Is(err, journal.ErrCondition):
+			return answer, err
+		case overtaken == maxFenced:
+			return decide.Answer{}, fmt.Errorf("others make sessions of the same name: %w", ErrOverloaded)
+		}
+	}
+}
+
+// perform does what the caller may do. Where another session was made in the meantime with
+// what this one was to be called, or is shown as, it fails with ErrCondition and can be done
+// again.
+func (h *Host) perform(ctx context.Context, p access.Principal, r Request) (decide.Answer, error) {
 	t, err := newTask(p, r)
 	if err != nil {
 		return decide.Answer{}, err

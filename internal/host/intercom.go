@@ -64,14 +64,16 @@ func slugOf(text string) string {
 	return strings.Trim(string(out), "-")
 }
 
-// unique are the conditions of a batch: no session gets the name of another one.
-func unique(list []journal.Change) (conditions []journal.Condition) {
-	for _, c := range list {
-		if put, ok := c.(journal.Put); ok {
-			if row, ok := put.Row.(journal.AliasRow); ok && row.Key() == index.IntercomName(row.Alias) {
-				conditions = append(conditions, journal.IfAbsent{Key: row.Key()})
-			}
-		}
+// unique are the conditions of a batch with the first fact of a session: none has the name of
+// another one (R44), and none is shown as another one is (R5).
+func unique(id string, fact narad.Authority) []journal.Condition {
+	created, ok := facts.Read[facts.Created](fact, facts.SessionCreated)
+	if !ok {
+		return nil
+	}
+	conditions := []journal.Condition{journal.IfAbsent{Key: alike(id)}}
+	if created.IntercomName != "" {
+		conditions = append(conditions, journal.IfAbsent{Key: index.IntercomName(created.IntercomName)})
 	}
 	return conditions
 }
@@ -234,8 +236,8 @@ func (h *handle) AwaitAnswer(ctx context.Context, askID string) (content string,
 // awaitEnd waits for another session, to which it leaves its place among the running agents
 // meanwhile: who is asked must be able to answer.
 func (h *handle) awaitEnd(ctx context.Context, ended <-chan struct{}) error {
-	h.o.host.places.give()
-	defer h.o.host.places.force()
+	h.o.host.places.lend(h.o.id)
+	defer h.o.host.places.reclaim(h.o.id)
 	select {
 	case <-ended:
 		return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -11,10 +12,12 @@ import (
 
 	"github.com/mahati-host/mahati/facts"
 	"github.com/mahati-host/mahati/internal/access"
+	"github.com/mahati-host/mahati/internal/agent"
 	"github.com/mahati-host/mahati/internal/decide"
 	"github.com/mahati-host/mahati/internal/host"
 	"github.com/mahati-host/mahati/internal/journal"
 	"github.com/mahati-host/mahati/internal/numbers"
+	"github.com/mahati-host/mahati/narya"
 )
 
 // dying is a journal that breaks the host off at one append, before or after it is done.
@@ -148,6 +151,109 @@ func TestIntercomBesideDamage(t *testing.T) {
 		}
 		if want := []string{"damaged", ""}; !slices.Equal(codes, want) {
 			t.Errorf("what was said ended as %q, want %q", codes, want)
+		}
+	})
+}
+
+// overtaken is a journal in which something happens right before the first append to a
+// session.
+type overtaken struct {
+	journal.Journal
+	session string
+	by      func()
+}
+
+func (o *overtaken) Append(ctx context.Context, b journal.Batch) (journal.Receipt, error) {
+	if by := o.by; by != nil && b.Session == o.session {
+		o.by = nil
+		by()
+	}
+	return o.Journal.Append(ctx, b)
+}
+
+// R44, R5: of two sessions that are made at once, and would be called or shown alike, the
+// second one gets the name that it would have got a moment later, or the same refusal.
+func TestSessionsMadeAtOnce(t *testing.T) {
+	for _, tt := range []struct {
+		name          string
+		first, second string
+		want          decide.Status
+		names         []string
+	}{
+		{"called alike", "10000000-0000-4000-8000-000000abcdef", "20000000-0000-4000-8000-111111abcdef", decide.Accepted, []string{"session-abcdef", "session-111111abcdef"}},
+		{"called alike to the last", "10000000-0000-4000-8000-000000abcdef", "20000000-0000-4000-8000-000000abcdef", decide.Accepted, []string{"session-abcdef", "session-000000abcdef"}},
+		{"shown alike, the name first", "plain", narya.UUID(narya.KindSession, "plain"), decide.Rejected, nil},
+		{"shown alike, the UUID first", narya.UUID(narya.KindSession, "plain"), "plain", decide.Rejected, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				j := &overtaken{Journal: memory(t, journal.Options{}), session: tt.second}
+				s := open(t, j, acts{run: speaks}, host.Options{Mappings: facts.Mappings{Narya: 1}})
+				defer s.close()
+				made, other := create(), create()
+				made.Payload.Title = "Session"
+				if tt.names != nil {
+					other.Payload.Title = "Session"
+				}
+				j.by = func() { s.do(access.CreateSession, tt.first, other, "") }
+				if a := s.do(access.CreateSession, tt.second, made, "k"); a.Status != tt.want {
+					t.Fatalf("the second: got %+v, want %s", a, tt.want)
+				}
+				if tt.want != decide.Accepted {
+					return
+				}
+				if a := s.do(access.CreateSession, tt.second, made, "k"); !a.Repeated {
+					t.Errorf("told again: got %+v, want the first answer", a)
+				}
+				if got := []string{s.callable(tt.first), s.callable(tt.second)}; !slices.Equal(got, tt.names) {
+					t.Errorf("got %q, want %q", got, tt.names)
+				}
+			})
+		})
+	}
+}
+
+// An agent that waits for other sessions leaves them its one place, however often it asks at
+// once, and gets it back.
+func TestParallelAsksLeaveOnePlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var names []string
+		var working, most atomic.Int64
+		s := open(t, memory(t, journal.Options{}), acts{run: func(ctx context.Context, h agent.Handle) agent.Ending {
+			if h.Info().Prompt.Content != "ask" {
+				most.Store(max(most.Load(), working.Add(1)))
+				pass(time.Minute)
+				working.Add(-1)
+				return agent.Ending{}
+			}
+			var all sync.WaitGroup
+			for _, to := range names {
+				askID, err := h.Tell(ctx, agent.Telling{To: to, Content: "what?", Ask: true})
+				if err != nil {
+					t.Error(err)
+				}
+				all.Go(func() { _, _, _ = h.AwaitAnswer(ctx, askID) })
+			}
+			all.Wait()
+			return agent.Ending{Outcome: agent.Cancelled}
+		}}, host.Options{MaxRunning: 1, Mappings: facts.Mappings{Narya: 1}})
+		defer s.close()
+		for _, id := range []string{"s1", "s2", "s3", "s4"} {
+			s.create(id)
+		}
+		names = []string{s.callable("s2"), s.callable("s3"), s.callable("s4")}
+		s.say("s1", "ask")
+		pass(time.Hour)
+		s.say("s2", "more")
+		s.say("s3", "more")
+		pass(time.Hour)
+		if most.Load() != 1 {
+			t.Errorf("%d agents worked at once in the one place that was left, want 1", most.Load())
+		}
+		s.do(access.StopRun, "s1", decide.Stop{}, "")
+		pass(time.Minute)
+		if now := s.host.Stats(); now.Running != 0 || now.Waiting != 0 {
+			t.Errorf("at the end: %+v, want that all places are free", now)
 		}
 	})
 }

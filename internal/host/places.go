@@ -13,11 +13,12 @@ type places struct {
 	mu      sync.Mutex
 	free    int             // guarded by mu; below 0 after force
 	waiting []string        // guarded by mu
+	lent    map[string]int  // guarded by mu: how many in a session have left its place to others
 	waking  map[string]bool // guarded by mu: were woken and have not answered
 }
 
 func newPlaces(n int, wake func(string)) *places {
-	return &places{free: n, wake: wake, waking: map[string]bool{}}
+	return &places{free: n, wake: wake, lent: map[string]int{}, waking: map[string]bool{}}
 }
 
 // take takes a place if one is free that nobody else waits for longer.
@@ -46,6 +47,27 @@ func (p *places) force() {
 // give gives a place back, and wakes who waits for it.
 func (p *places) give() {
 	p.change(func() { p.free++ })
+}
+
+// lend gives the place of a session away while somebody in it waits for another session. A
+// session has one place, however many wait in it.
+func (p *places) lend(session string) {
+	p.change(func() {
+		if p.lent[session] == 0 {
+			p.free++
+		}
+		p.lent[session]++
+	})
+}
+
+// reclaim takes back what lend gave, whether a place is free or not.
+func (p *places) reclaim(session string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.lent[session]--; p.lent[session] == 0 {
+		delete(p.lent, session)
+		p.free--
+	}
 }
 
 // wait notes that a session waits for a place; it keeps its turn if it does already.
