@@ -44,7 +44,7 @@ func TestChosenModel(t *testing.T) {
 			if got := s.says(); strings.TrimSpace(got) != strings.TrimSpace(tt.want+tt.want) && tt.words != "models=one,two levels=low" {
 				t.Errorf("after the second run it was told %q", got)
 			}
-			round := "acp test"
+			round := "acp one" // what the agent says to have, where nobody chose
 			if tt.chosen.Model != "" {
 				round = "p two"
 			}

@@ -265,9 +265,6 @@ func (p *peer) signedIn(ctx context.Context, do func() error) error {
 	return do()
 }
 
-// provider is who runs the model of an agent, as far as anybody can tell (R42).
-const provider = "acp"
-
 // prompt performs one turn.
 func (p *peer) prompt(ctx, life context.Context, h agent.Handle) agent.Ending {
 	if err := p.choose(ctx, h.Info().Chosen); err != nil {
@@ -281,9 +278,10 @@ func (p *peer) prompt(ctx, life context.Context, h agent.Handle) agent.Ending {
 	}
 	t := newTurn(ctx, life, p, h)
 	defer t.release()
+	first := t.round(t.root)
 	p.enterTurn(t)
 	ask := wire.PromptRequest{SessionId: wire.SessionId(p.sessionID), Prompt: append(preface(h.Info()), blocks...)}
-	t.took(t.root, h.Round(t.record, p.round(h.Info().Chosen)))
+	t.took(t.root, h.Round(t.record, first))
 	answered := make(chan reply, 1)
 	err = p.conn.call(wire.AgentMethodSessionPrompt, ask, func(r reply) {
 		p.enterTurn(nil) // nothing after the answer belongs to the turn
@@ -294,15 +292,6 @@ func (p *peer) prompt(ctx, life context.Context, h agent.Handle) agent.Ending {
 		answered <- reply{err: err}
 	}
 	return t.end(p.answer(ctx, t, answered))
-}
-
-// round is the round that a turn counts as. Where nobody chose a model the agent counts as
-// one: the protocol tells nothing of what it has (R42).
-func (p *peer) round(is agent.Chosen) agent.Round {
-	if is.Model == "" {
-		return agent.Round{Provider: provider, Model: p.opt.Name}
-	}
-	return agent.Round{Provider: is.Provider, Model: is.Model}
 }
 
 // notChosen ends a run whose agent does not run on what was chosen.

@@ -343,25 +343,6 @@ func TestCallEndsBeforeItsPermission(t *testing.T) {
 	}
 }
 
-// R42: the agent counts as the model of its turns.
-func TestRoundOfATurn(t *testing.T) {
-	s := set(t, agenttest.Options{})
-	s.Do(s.agent, "say hello")
-	s.Do(s.agent, "say again")
-	var got []string
-	for _, rec := range s.Facts() {
-		if r, ok := facts.Read[facts.Rounded](rec, facts.Round); ok {
-			got = append(got, r.Provider+" "+r.Model)
-		}
-		if rec.Type() == narad.TypeMessageTextStarted {
-			got = append(got, "message")
-		}
-	}
-	if want := "acp test, message, acp test, message"; strings.Join(got, ", ") != want {
-		t.Errorf("got %q, want %s", got, want)
-	}
-}
-
 // TestDenialEndsTurn is what some agents do: they give up when something is denied.
 func TestDenialEndsTurn(t *testing.T) {
 	s := set(t, agenttest.Options{Answer: always("deny")})

@@ -156,6 +156,7 @@ func (t *turn) announce(tool *tool) bool {
 		return !tool.refused
 	}
 	t.endMessage(tool.by)
+	t.beginRound(tool.by)
 	args := tool.args
 	if args == nil {
 		args = narad.Raw("{}")
@@ -266,10 +267,10 @@ func (t *turn) tellOutput(tool *tool) {
 
 // claim reports whether the caller is the one that finishes a call, and whether the call
 // was denied.
-func (t *turn) claim(tool *tool) (first, denied bool) {
+func (t *turn) claim(called *tool) (first, denied bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	i := slices.Index(t.open, tool)
+	i := slices.Index(t.open, called)
 	if i < 0 {
 		return false, false
 	}
@@ -277,8 +278,12 @@ func (t *turn) claim(tool *tool) (first, denied bool) {
 	if len(t.closed) >= maxClosed {
 		clear(t.closed)
 	}
-	t.closed[tool.agentID] = struct{}{}
-	return true, tool.denied
+	t.closed[called.agentID] = struct{}{}
+	last := !slices.ContainsFunc(t.open, func(other *tool) bool { return other.by == called.by })
+	if called.id != "" && last {
+		called.by.worked = true
+	}
+	return true, called.denied
 }
 
 // codeDenied is the code of a call that was not permitted (R10).

@@ -83,6 +83,8 @@ func (t *turn) update(u *update) error {
 		t.showPlan(u.Entries)
 	case kindUsage:
 		t.tally.learn(u)
+	case kindSettings:
+		return t.resettle(u.ConfigOptions)
 	}
 	return nil // commands, modes, the echo of the prompt, and what is yet to be invented
 }

@@ -42,6 +42,9 @@ type update struct {
 
 	Entries []entry `json:"entries"`
 
+	// ConfigOptions are all settings of the session.
+	ConfigOptions json.RawMessage `json:"configOptions"`
+
 	// Size is the context window in tokens, Cost what the session has cost so far.
 	Size *int64 `json:"size"`
 	Cost *cost  `json:"cost"`
@@ -70,6 +73,7 @@ const (
 	kindToolUpdate = "tool_call_update"
 	kindPlan       = "plan"
 	kindUsage      = "usage_update"
+	kindSettings   = "config_option_update"
 )
 
 // meta is what agents add to updates that the protocol has no field for: the name of a

@@ -18,6 +18,8 @@ type voice struct {
 	text, thought joiner
 	// said is the newest message, as far as it answers whoever asked.
 	said []byte
+	// worked says that the calls of the round have ended: what is said next is of another.
+	worked bool // guarded by turn.mu
 }
 
 // maxSaid bounds what of a message answers an ask, in bytes.
@@ -43,6 +45,9 @@ func (t *turn) chunk(u *update) error {
 	// A thought belongs to the message after it.
 	if changed := u.MessageID != "" && v.messageID != "" && u.MessageID != v.messageID; changed || v.spoke && !speaks {
 		t.endMessage(v)
+	}
+	if !b.isText() || b.text() != "" {
+		t.beginRound(v)
 	}
 	v.messageID = u.MessageID
 	if !b.isText() {
@@ -113,7 +118,7 @@ func (t *turn) voiceOf(u *update) *voice {
 		return nil
 	}
 	t.mu.Lock()
-	parent.delegate = &voice{h: h}
+	parent.delegate = &voice{h: h, worked: true}
 	t.mu.Unlock()
 	return parent.delegate
 }
