@@ -139,6 +139,16 @@ type Actor struct {
 	Rule string `json:"rule,omitzero"`
 }
 
+// SaidBy returns what the person who closed an interrupt gave as the reason, "" where a rule,
+// the posture or time closed it: their reasons are the host's words.
+func SaidBy(f *narad.InterruptResolved) string {
+	var by Actor
+	if json.Unmarshal(f.Actor, &by) != nil || by.Rule != "" || by.ID == "" || by.ID == "host" || by.ID == "policy" {
+		return ""
+	}
+	return f.Reason
+}
+
 // Output is the payload of ToolOutput (R43).
 type Output struct {
 	ToolCallID string `json:"toolCallId"`

@@ -102,6 +102,7 @@ const (
 	fieldSettles = "settles"
 	fieldTurn    = "turn"
 	fieldTouches = "fileTouches"
+	fieldFailure = "failure"
 	fieldSteps   = "progress"
 )
 
@@ -188,6 +189,13 @@ func FileTouches(e *narad.Event) []FileTouch {
 	touches, _ := optional[[]FileTouch](e, fieldTouches)
 	return touches
 }
+
+// SetFailure records on a tool.call.finished why the call failed, in the words that whoever
+// called was given; "" where nobody said anything.
+func SetFailure(e *narad.Event, words string) { e.SetOptional(fieldFailure, narad.Quote(words)) }
+
+// Failure returns why a call failed. Facts of before this was recorded do not tell.
+func Failure(e *narad.Event) (words string, told bool) { return optional[string](e, fieldFailure) }
 
 // Steps is what a fact of a workflow tells of how far the workflow is. Absent is unknown.
 type Steps struct {

@@ -203,6 +203,16 @@ func TestProjection(t *testing.T) {
 		{"a call is denied", in("r", &narad.ToolCallFinished{ToolCallID: "c", Outcome: narad.OutcomeCancelled, Code: "denied"}), []string{
 			`main tool-call-finished {"turnId":"r","toolCallId":"c","tool":"","status":"denied","failure":"denied"}`,
 			`main entry-appended {"entryId":"result:c","kind":"tool-result","turnId":"r"}`}},
+		{"a call fails, and the words are told", in("r", &narad.ToolCallFinished{ToolCallID: "c", Outcome: narad.OutcomeError, Code: "e"}, func(e *narad.Event) {
+			facts.SetFailure(e, "no disk")
+		}), []string{
+			`main tool-call-finished {"turnId":"r","toolCallId":"c","tool":"","status":"error","failure":"no disk"}`,
+			`main entry-appended {"entryId":"result:c","kind":"tool-result","turnId":"r"}`}},
+		{"a call is denied without a word", in("r", &narad.ToolCallFinished{ToolCallID: "c", Outcome: narad.OutcomeCancelled, Code: "denied"}, func(e *narad.Event) {
+			facts.SetFailure(e, "")
+		}), []string{
+			`main tool-call-finished {"turnId":"r","toolCallId":"c","tool":"","status":"denied"}`,
+			`main entry-appended {"entryId":"result:c","kind":"tool-result","turnId":"r"}`}},
 		{"a call is cancelled", in("r", &narad.ToolCallFinished{ToolCallID: "c", Outcome: narad.OutcomeCancelled, Code: "stopped"}), []string{
 			`main tool-call-finished {"turnId":"r","toolCallId":"c","tool":"","status":"cancelled","failure":"stopped"}`,
 			`main entry-appended {"entryId":"result:c","kind":"tool-result","turnId":"r"}`}},

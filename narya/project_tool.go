@@ -25,7 +25,11 @@ func (p *projection) toolFinished(f *narad.ToolCallFinished) {
 		end.DurationMs = from(0, &ms)
 	}
 	if end.Status != ToolOK {
-		end.Failure = clip(orElse(f.Message, f.Code), maxFailure)
+		words, told := facts.Failure(p.event)
+		if !told {
+			words = orElse(f.Message, f.Code)
+		}
+		end.Failure = clip(words, maxFailure)
 	}
 	for _, touch := range facts.FileTouches(p.event) {
 		if op := FileOp(touch.Op); slices.Contains(fileOps, op) {

@@ -416,6 +416,8 @@ type Answer struct {
 	InterruptID string
 	Decision    string
 	Reason      string
+	// Said is the reason that a person gave, "" where a rule, the posture or time decided.
+	Said string
 	// Members holds the decision of each member of a pack, by its RequestID.
 	Members map[string]string
 	// Answers holds the answers to questions, as they stand in the fact.

@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"github.com/mahati-host/mahati/facts"
 	"github.com/mahati-host/mahati/narad"
 	"github.com/mahati-host/mahati/narad/session"
 )
@@ -112,7 +113,11 @@ func (f FinishClientTool) propose(d *draft) Answer {
 		return refuse(Conflict, "the call has ended")
 	}
 	d.closing = true
-	d.in(run, d.finish(tool, f.Outcome, f.Response, "", ""))
+	finish := d.finish(tool, f.Outcome, f.Response, "", "")
+	if said, told := f.Response.Field("message").IsString(); told && f.Outcome != narad.OutcomeSuccess {
+		facts.SetFailure(&finish.Event, cut(said, maxFailure))
+	}
+	d.in(run, finish)
 	return Answer{Status: Accepted, RunID: run.RunID}
 }
 

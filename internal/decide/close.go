@@ -172,10 +172,16 @@ func (d *draft) endProgress(run session.Run) {
 	}
 }
 
+// maxFailure bounds why a call failed, in bytes.
+const maxFailure = 5 << 10
+
 // finish ends a tool call, and repeats its name for views (R1).
 func (d *draft) finish(t session.Tool, o narad.Outcome, response narad.Raw, code, message string) *narad.ToolCallFinished {
 	f := &narad.ToolCallFinished{ToolCallID: t.ToolCallID, Outcome: o, Response: response, Code: code, Message: message}
 	facts.SetToolFinish(&f.Event, t.ToolName, since(t.StartedAt, d.env.Now))
+	if o != narad.OutcomeSuccess {
+		facts.SetFailure(&f.Event, cut(message, maxFailure))
+	}
 	return f
 }
 

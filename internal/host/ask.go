@@ -154,7 +154,8 @@ func answerOf(f *narad.InterruptResolved) (agent.Answer, error) {
 		return agent.Answer{}, agent.ErrStopped
 	}
 	a := agent.Answer{
-		InterruptID: f.InterruptID, Decision: f.Decision, Reason: f.Reason, Answers: facts.Answers(&f.Event),
+		InterruptID: f.InterruptID, Decision: f.Decision, Reason: f.Reason, Said: facts.SaidBy(f),
+		Answers: facts.Answers(&f.Event),
 	}
 	for _, m := range f.Members {
 		if a.Members == nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/mahati-host/mahati/internal/agent"
 	"github.com/mahati-host/mahati/internal/agent/agenttest"
 	"github.com/mahati-host/mahati/narad"
+	"github.com/mahati-host/mahati/narad/session"
 )
 
 // A call that succeeded tells which files it read or changed, each once.
@@ -36,6 +37,39 @@ func TestFileTouches(t *testing.T) {
 			}
 			if got != tt.want || ends != 1 {
 				t.Errorf("got %s of %d calls, want %s", got, ends, tt.want)
+			}
+		})
+	}
+}
+
+// A call that failed says why in its own words, as far as it has any.
+func TestFailures(t *testing.T) {
+	call := func(rest string) string {
+		return `send {"sessionUpdate":"tool_call","toolCallId":"t","title":"x","status":"failed"` + rest + `}`
+	}
+	for _, tt := range []struct{ name, script, want string }{
+		{"its text", call(`,"content":[{"type":"content","content":{"type":"text","text":"it broke because"}}],"rawOutput":{"x":1}`), "it broke because"},
+		{"raw output that is a text", call(`,"rawOutput":"no such file"`), "no such file"},
+		{"raw output that tells an error", call(`,"rawOutput":{"error":"no such file","code":1}`), "no such file"},
+		{"the message of an error", call(`,"rawOutput":{"error":{"message":"no such file"}}`), "no such file"},
+		{"a message", call(`,"rawOutput":{"message":"no such file"}`), "no such file"},
+		{"nothing", call(`,"rawOutput":{"x":1}`), ""},
+		{"denied with a reason", lines("ask p allow_once,reject_once "+askRun, "wait p"), "because"},
+		{"it succeeded", `send {"sessionUpdate":"tool_call","toolCallId":"t","title":"x","status":"completed","rawOutput":"fine"}`, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := set(t, agenttest.Options{Answer: func(session.Interrupt) (agenttest.Decision, bool) {
+				return agenttest.Decision{Decision: "deny", Reason: "because"}, true
+			}})
+			s.Do(s.agent, tt.script)
+			var got []string
+			for _, f := range s.Facts() {
+				if end, ok := f.(*narad.ToolCallFinished); ok {
+					got = append(got, end.Message)
+				}
+			}
+			if len(got) != 1 || got[0] != tt.want {
+				t.Errorf("got %q, want %q", got, tt.want)
 			}
 		})
 	}

@@ -112,7 +112,7 @@ func (t *turn) await(a *asking, tool *tool, interrupt string, chosen map[string]
 		t.nobody(a.id) // the call has ended meanwhile
 	case err == nil:
 		if !strings.HasPrefix(answer.Decision, "approve") {
-			t.deny(tool)
+			t.deny(tool, answer.Said)
 		}
 		_ = t.peer.conn.answer(a.id, outcomeOf(chosen[answer.Decision]))
 	case a.ctx.Err() == nil || t.stopped():

@@ -23,6 +23,7 @@ type tool struct {
 
 	delegate *voice // guarded by turn.mu: who works below it; written by the reader
 	denied   bool   // guarded by turn.mu
+	because  string // guarded by turn.mu: what the person said who denied it
 
 	name, kind, title string
 	paths             []string
@@ -52,10 +53,10 @@ func (t *turn) toolCall(u *update, begins bool) error {
 		t.finish(tool, agent.ToolResult{Outcome: narad.OutcomeSuccess})
 		return nil
 	case string(wire.ToolCallStatusFailed):
-		t.finish(tool, agent.ToolResult{Outcome: narad.OutcomeError, Code: "tool_failed"})
+		t.finish(tool, agent.ToolResult{Outcome: narad.OutcomeError, Code: "tool_failed", Message: tool.reason()})
 		return nil
 	case "cancelled":
-		t.finish(tool, agent.ToolResult{Outcome: narad.OutcomeCancelled})
+		t.finish(tool, agent.ToolResult{Outcome: narad.OutcomeCancelled, Message: tool.reason()})
 		return nil
 	case string(wire.ToolCallStatusInProgress):
 		tool.works = true
@@ -296,7 +297,7 @@ func (t *turn) finish(tool *tool, r agent.ToolResult) {
 		return
 	}
 	if denied {
-		r = agent.ToolResult{Outcome: narad.OutcomeCancelled, Code: codeDenied}
+		r = tool.denial()
 	}
 	if tool.delegate != nil {
 		t.endDelegate(tool.delegate, r)
@@ -317,19 +318,41 @@ func (t *turn) finish(tool *tool, r agent.ToolResult) {
 	t.took(tool.by, err)
 }
 
+// denial is the end of a call that was not permitted. The reason is settled once it is.
+func (tool *tool) denial() agent.ToolResult {
+	return agent.ToolResult{Outcome: narad.OutcomeCancelled, Code: codeDenied, Message: tool.because}
+}
+
+// reason is what a call says of why it failed: its text, else what its raw output calls an
+// error or a message.
+func (tool *tool) reason() string {
+	if tool.content.Text != "" {
+		return tool.content.Text
+	}
+	if s, ok := tool.output.IsString(); ok {
+		return s
+	}
+	failed := tool.output.Field("error")
+	for _, told := range []narad.Raw{failed, failed.Field("message"), tool.output.Field("message")} {
+		if s, ok := told.IsString(); ok && s != "" {
+			return s
+		}
+	}
+	return ""
+}
+
 // deny records that a call was not permitted, whatever its agent will say of it. The
 // call of a delegate that is at work ends when the agent says so.
-func (t *turn) deny(tool *tool) {
+func (t *turn) deny(tool *tool, said string) {
 	t.mu.Lock()
-	tool.denied, t.denied = true, true
+	tool.denied, tool.because, t.denied = true, said, true
 	works := tool.delegate != nil
 	t.mu.Unlock()
 	if works {
 		return
 	}
 	if first, _ := t.claim(tool); first {
-		r := agent.ToolResult{Outcome: narad.OutcomeCancelled, Code: codeDenied}
-		t.took(tool.by, tool.by.h.FinishTool(t.record, tool.id, r))
+		t.took(tool.by, tool.by.h.FinishTool(t.record, tool.id, tool.denial()))
 	}
 }
 

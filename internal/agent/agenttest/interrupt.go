@@ -199,7 +199,7 @@ func (h *handle) look(ctx context.Context, id string) (agent.Answer, chan struct
 	case i.Open:
 		return agent.Answer{}, h.s.changed, nil
 	}
-	answer := agent.Answer{InterruptID: id, Decision: i.Decision, Reason: i.Reason, Answers: h.s.answers[id]}
+	answer := agent.Answer{InterruptID: id, Decision: i.Decision, Reason: i.Reason, Said: i.Reason, Answers: h.s.answers[id]}
 	for _, m := range i.Members {
 		if answer.Members == nil {
 			answer.Members = map[string]string{}

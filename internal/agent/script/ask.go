@@ -146,7 +146,7 @@ func (sc *scene) decided(ctx context.Context, at spot, fill func() (agent.Ask, e
 // answerOf reads an answer from its fact.
 func answerOf(r *narad.InterruptResolved) agent.Answer {
 	answer := agent.Answer{
-		InterruptID: r.InterruptID, Decision: r.Decision, Reason: r.Reason,
+		InterruptID: r.InterruptID, Decision: r.Decision, Reason: r.Reason, Said: facts.SaidBy(r),
 		Members: map[string]string{}, Answers: facts.Answers(&r.Event),
 	}
 	for _, m := range r.Members {

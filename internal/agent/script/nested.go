@@ -153,7 +153,7 @@ func delegated(e agent.Ending) agent.ToolResult {
 	}
 	switch e.Outcome {
 	case agent.Failed:
-		r.Outcome = narad.OutcomeError
+		r.Outcome, r.Message = narad.OutcomeError, e.Message
 	case agent.Cancelled:
 		r.Outcome = narad.OutcomeCancelled
 	}

@@ -208,7 +208,7 @@ func (t *tool) work(ctx context.Context, sc *scene, at spot, id string, gate *pa
 
 // refuse ends a call that was not permitted.
 func refuse(ctx context.Context, sc *scene, id string, answer agent.Answer) (result, error) {
-	end := agent.ToolResult{Outcome: narad.OutcomeCancelled, Code: "denied"}
+	end := agent.ToolResult{Outcome: narad.OutcomeCancelled, Code: "denied", Message: answer.Said}
 	if answer.Decision == narad.DecisionExpired {
 		end.Code = narad.DecisionExpired
 	}
@@ -223,7 +223,11 @@ func finishCall(ctx context.Context, sc *scene, id string, end agent.ToolResult)
 
 // act performs the call: its output, its time, its command.
 func (t *tool) act(ctx context.Context, sc *scene, at spot, id string) (agent.ToolResult, error) {
-	put := func(text string) error { return sc.h.ToolOutput(ctx, id, text) }
+	var shown tail
+	put := func(text string) error {
+		shown.add(text)
+		return sc.h.ToolOutput(ctx, id, text)
+	}
 	for _, w := range t.output {
 		text, err := w.fill(sc, at)
 		if err != nil {
@@ -244,6 +248,9 @@ func (t *tool) act(ctx context.Context, sc *scene, at spot, id string) (agent.To
 		}
 	}
 	end, err := t.answer(sc, at, end)
+	if end.Message == "" && end.Outcome != narad.OutcomeSuccess {
+		end.Message = shown.reason(end.Response)
+	}
 	if err == nil {
 		end.Touches, err = t.touches(sc, at, end.Outcome)
 	}
@@ -271,7 +278,9 @@ func (t *tool) answer(sc *scene, at spot, end agent.ToolResult) (agent.ToolResul
 	if err != nil {
 		return end, err
 	}
-	end.Message = message
+	if message != "" {
+		end.Message = message
+	}
 	if t.length > 0 {
 		end.Response = narad.Quote(filler(t.length))
 		return end, nil

@@ -237,6 +237,49 @@ func TestPromiseOfCalls(t *testing.T) {
 	wantList(t, "ends", fields(events, narya.TypeToolCallFinished, "fileTouches"), `[{"path":"/a","op":"edit"}]`)
 }
 
+// A call that did not succeed says why in the words that its caller was given, and nothing
+// where there were none: no word of the host stands for them.
+func TestPromiseOfFailures(t *testing.T) {
+	const script = `
+script: 1
+steps:
+  - tool: {name: told, outcome: error, code: e, message: no disk}
+  - tool: {name: shown, output: "cannot read x\n", outcome: error, code: exit_3}
+  - tool: {name: answered, outcome: error, code: e, respond: no such file}
+  - tool: {name: silent, outcome: error, code: e}
+  - tool: {name: refused, permit: true}
+  - tool: {name: denied, permit: true}
+  - tool: {name: stopped, delay: 1h}
+`
+	events := promise(t, bedOptions{agent: scripted(t, script)}, func(b *bed) {
+		id := b.opened("hello")
+		synctest.Wait()
+		b.want(b.post("/v1/permissions/"+b.only()+"/decision", `{"decision":"deny","reason":"no way"}`), 200)
+		synctest.Wait()
+		b.want(b.decide(b.only(), "deny", ""), 200)
+		synctest.Wait()
+		b.interrupts(id)
+	})
+	wantList(t, "ends", fields(events, narya.TypeToolCallFinished, "status"), "error", "error", "error", "error", "denied", "denied", "cancelled")
+	wantList(t, "failures", fields(events, narya.TypeToolCallFinished, "failure"), "no disk", "cannot read x", "no such file", "", "no way", "", "")
+}
+
+// In a detached session nobody has said anything.
+func TestPromiseOfFailuresWhereNobodyIs(t *testing.T) {
+	const script = `
+script: 1
+steps:
+  - tool: {name: rm, permit: true}
+`
+	events := promise(t, bedOptions{agent: scripted(t, script)}, func(b *bed) {
+		id := b.opened("")
+		b.want(b.put(path(id, "posture"), `{"posture":"detached"}`), 200)
+		b.tell(id, "hello", "")
+		synctest.Wait()
+	})
+	wantList(t, "failures", fields(events, narya.TypeToolCallFinished, "failure"), "")
+}
+
 // Each member of a pack is asked once and decided once; the first decision is the only one.
 func TestPromiseOfPermissions(t *testing.T) {
 	const script = `

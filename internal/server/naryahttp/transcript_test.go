@@ -146,7 +146,7 @@ func TestEntriesSayWhatHappened(t *testing.T) {
 			`tool-call tool=read title=Read a input={"n":1.10}`,
 			`tool-result tool=read status=ok output={"x":1.0} fileTouches=[{"path":"/w/a","op":"read"}]`,
 			`tool-call tool=rm input={}`,
-			`tool-result tool=rm status=denied output=null failure=denied`,
+			`tool-result tool=rm status=denied output=null`,
 			`tool-call tool=agent title=Ask a helper input={}`,
 			`user-message content=Help`,
 			`assistant-message content=Helped.`,
