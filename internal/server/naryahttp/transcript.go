@@ -3,7 +3,6 @@ package naryahttp
 import (
 	"cmp"
 	"context"
-	"math"
 	"net/http"
 	"slices"
 
@@ -130,7 +129,7 @@ type pageOf struct {
 // forth reads on from where the stretch begins.
 func (p *pageOf) forth(ctx context.Context) error {
 	upTo := min(p.upTo, p.after+p.facts)
-	found, more, err := p.find(ctx, p.after, upTo, p.most+1, pageBytes)
+	found, more, err := p.oldest(ctx, p.after, upTo)
 	if err != nil {
 		return err
 	}
@@ -145,10 +144,16 @@ func (p *pageOf) forth(ctx context.Context) error {
 	return err
 }
 
+// How many facts are looked at together on the way back. They may be large, so there are
+// few at first, more where they are small, and fewer where they are large.
+const (
+	firstWindow = 16
+	maxWindow   = 128
+)
+
 // back reads back from where the stretch ends, a window at a time.
 func (p *pageOf) back(ctx context.Context) error {
-	const window = 128 // of facts, which may be large
-	end, bottom := p.upTo, p.after
+	end, bottom, window := p.upTo, p.after, uint64(firstWindow)
 	if p.upTo > p.facts {
 		bottom = max(bottom, p.upTo-p.facts)
 	}
@@ -157,7 +162,7 @@ func (p *pageOf) back(ctx context.Context) error {
 		if end-bottom > window {
 			begin = end - window
 		}
-		found, _, err := p.find(ctx, begin, end, window, math.MaxInt)
+		found, large, err := p.newest(ctx, begin, end)
 		if err != nil {
 			return err
 		}
@@ -165,7 +170,11 @@ func (p *pageOf) back(ctx context.Context) error {
 		if full, err := p.take(ctx, found); err != nil || full {
 			return err
 		}
-		end = begin
+		if large {
+			end, window = found[len(found)-1].sequence-1, max(window/2, 1)
+		} else {
+			end, window = begin, min(window*2, maxWindow)
+		}
 	}
 	if bottom > p.after {
 		p.next = place(bottom + 1)
@@ -173,21 +182,46 @@ func (p *pageOf) back(ctx context.Context) error {
 	return nil
 }
 
-// find returns the first entries of the lane between two sequences, until they are so many,
-// or take more than so many bytes: then there may be more.
-func (p *pageOf) find(ctx context.Context, after, upTo uint64, most, mostBytes int) (found []entry, more bool, err error) {
+// oldest returns the first entries between two sequences, until there are more than may be
+// on the page, or they take more than its bytes: then there may be more.
+func (p *pageOf) oldest(ctx context.Context, after, upTo uint64) (found []entry, more bool, err error) {
 	bytes := 0
-	err = scan(ctx, p.view, after, upTo, wantsEntries, func(sequence uint64, fact narad.Authority) bool {
-		for _, e := range entriesOf(sequence, fact) {
-			if p.laneID == "" || e.LaneID == p.laneID {
-				found = append(found, e)
-				bytes += e.size()
-			}
-		}
-		more = len(found) >= most || bytes > mostBytes
+	err = p.entries(ctx, after, upTo, func(e entry) bool {
+		found = append(found, e)
+		bytes += e.size()
+		more = len(found) > p.most || bytes > pageBytes
 		return !more
 	})
 	return found, more, err
+}
+
+// newest returns the last entries between two sequences, as many as have room in the bytes of
+// a page, at least one. more says that there are others before them.
+func (p *pageOf) newest(ctx context.Context, after, upTo uint64) (found []entry, more bool, err error) {
+	bytes := 0
+	err = p.entries(ctx, after, upTo, func(e entry) bool {
+		found = append(found, e)
+		bytes += e.size()
+		for bytes > pageBytes && len(found) > 1 {
+			bytes -= found[0].size()
+			found, more = slices.Delete(found, 0, 1), true // which lets go of it
+		}
+		return true
+	})
+	return found, more, err
+}
+
+// entries visits the entries of the lane between two sequences, until visit says that it has
+// enough.
+func (p *pageOf) entries(ctx context.Context, after, upTo uint64, visit func(entry) bool) error {
+	return scan(ctx, p.view, after, upTo, wantsEntries, func(sequence uint64, fact narad.Authority) bool {
+		for _, e := range entriesOf(sequence, fact) {
+			if (p.laneID == "" || e.LaneID == p.laneID) && !visit(e) {
+				return false
+			}
+		}
+		return true
+	})
 }
 
 // take adds entries to the page until it is full. A fact has one entry, so the place of an

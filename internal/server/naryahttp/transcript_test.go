@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/mahati-host/mahati/internal/agent"
 	"github.com/mahati-host/mahati/internal/decide"
 	"github.com/mahati-host/mahati/internal/host"
+	"github.com/mahati-host/mahati/internal/journal"
 	"github.com/mahati-host/mahati/internal/server/naryahttp"
 	"github.com/mahati-host/mahati/narad"
 	"github.com/mahati-host/mahati/narya"
@@ -317,4 +319,62 @@ func (b *bed) facts(id string) (list []narad.Authority) {
 		list = append(list, rec.(narad.Authority))
 	}
 	return list
+}
+
+// weighed counts the bytes of the facts that are read.
+type weighed struct {
+	journal.Journal
+	bytes atomic.Int64
+}
+
+func (w *weighed) Scan(ctx context.Context, order journal.Order, page journal.Page, visit func(*journal.Record)) (bool, error) {
+	return w.Journal.Scan(ctx, order, page, func(r *journal.Record) {
+		w.bytes.Add(int64(len(r.Bytes)))
+		visit(r)
+	})
+}
+
+// Facts may be large, and nobody asks for all of them at once: whatever the size of a page,
+// newest first, few bytes are read for it beside those that it is made of, and it is the same.
+func TestNewestOfLargeMessages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j, err := journal.NewMemory(journal.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = j.Close() })
+		w := &weighed{Journal: j}
+		b := begin(t, bedOptions{agent: acts(waits), journal: w})
+		b.create("s1", "")
+		b.tell("s1", "work", "")
+		for i := range 60 {
+			b.tell("s1", strings.Repeat("x", 450_000)+fmt.Sprint(i), "")
+			if i%5 == 0 {
+				b.want(b.put(path("s1", "title"), fmt.Sprintf(`{"title":"%d"}`, i)), 200)
+			}
+		}
+		synctest.Wait()
+		want := b.allItems(path("s1", "transcript?limit=200"))
+		slices.Reverse(want)
+		if len(want) != 61 {
+			t.Fatalf("%d entries, want 61", len(want))
+		}
+		for _, limit := range []int{1, 7, 200} {
+			var got []string
+			for next := fmt.Sprintf("transcript?order=desc&limit=%d", limit); next != ""; {
+				w.bytes.Store(0)
+				page := b.want(b.get(path("s1", next)), 200)
+				got = append(got, page.items("items")...)
+				if read := w.bytes.Load(); limit < 10 && read > 10<<20 {
+					t.Errorf("a page of %d: %d bytes were read", limit, read)
+				}
+				if next = ""; page.field("nextCursor") != "" {
+					next = fmt.Sprintf("transcript?order=desc&limit=%d&cursor=%s", limit, page.field("nextCursor"))
+				}
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("pages of %d: got %d entries, want %d in their order", limit, len(got), len(want))
+			}
+		}
+	})
 }
