@@ -94,7 +94,7 @@ func newAgent(name string, c config.Agent, scratch string, o Options) (agent.Kin
 		if err != nil {
 			return nil, fmt.Errorf("read script: %w", err)
 		}
-		return script.New(file, script.Options{Name: c.File, Crash: o.Crash})
+		return script.New(file, script.Options{Name: c.File, Agent: name, Crash: o.Crash})
 	}
 	return nil, fmt.Errorf("kind %q is not known", c.Kind)
 }

@@ -25,6 +25,7 @@ type past struct {
 	asks      map[string]string        // by path: asks of other sessions
 	told      *tally                   // activities and custom facts, by content
 	messages  []agent.Message          // that steered the run
+	rounded   bool                     // the run has told of its round
 	// left counts what no step has come to yet; of text, its bytes.
 	left atomic.Int64
 }
@@ -210,6 +211,9 @@ func (h *historian) custom(r *narad.Custom) {
 		sent, _ := facts.Read[facts.Sent](r, r.Name)
 		h.asks[facts.AgentID(&r.Event)] = sent.AskID
 		h.note(&r.Event)
+		return
+	case facts.Round:
+		h.rounded = true
 		return
 	}
 	if r.Name != noteName {

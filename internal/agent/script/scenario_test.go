@@ -26,6 +26,7 @@ type scenario struct {
 	name    string
 	archive *archive
 	kind    agent.Kind
+	agent   string // what the agent is called by
 	prompts []string
 	answers map[string]agenttest.Decision // by the title of the interrupt
 	acts    []act
@@ -59,14 +60,14 @@ func readScenario(t *testing.T, file string) *scenario {
 		name:    strings.TrimSuffix(filepath.Base(file), ".txtar"),
 		archive: readArchive(t, file), answers: map[string]agenttest.Decision{},
 	}
-	var err error
-	if s.kind, err = script.New([]byte(s.archive.section(t, "script.yaml").text), script.Options{Name: file}); err != nil {
-		t.Fatal(err)
-	}
 	for line := range strings.Lines(s.archive.section(t, "do").text) {
 		if err := s.do(strings.Fields(line), line); err != nil {
 			t.Fatalf("%s: %q: %v", file, line, err)
 		}
+	}
+	var err error
+	if s.kind, err = script.New([]byte(s.archive.section(t, "script.yaml").text), script.Options{Name: file, Agent: s.agent}); err != nil {
+		t.Fatal(err)
 	}
 	return s
 }
@@ -79,6 +80,8 @@ func (s *scenario) do(words []string, line string) error {
 	switch words[0] {
 	case "prompt":
 		s.prompts = append(s.prompts, rest)
+	case "agent":
+		s.agent = rest
 	case "uncut":
 		s.uncut = true
 	case "varies":

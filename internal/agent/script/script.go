@@ -16,6 +16,9 @@ import (
 type Options struct {
 	// Name is how the file is called in errors; empty means "script".
 	Name string
+	// Agent is what the agent is called by: its rounds name it where no model is chosen.
+	// Empty tells of no such rounds.
+	Agent string
 	// Crash is what a crash step calls: it should end the host at once. Nil refuses
 	// files with such a step.
 	Crash func()
@@ -52,7 +55,7 @@ func Builtin(name string) (agent.Kind, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find the built-in script %q: %w", name, err)
 	}
-	return New(file, Options{Name: name})
+	return New(file, Options{Name: name, Agent: name})
 }
 
 // kind is a script as a configured agent.

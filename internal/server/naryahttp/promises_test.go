@@ -15,6 +15,7 @@ import (
 
 	"github.com/mahati-host/mahati/facts"
 	"github.com/mahati-host/mahati/internal/agent"
+	"github.com/mahati-host/mahati/internal/agent/script"
 	"github.com/mahati-host/mahati/internal/host"
 	"github.com/mahati-host/mahati/narad"
 	"github.com/mahati-host/mahati/narya"
@@ -217,6 +218,31 @@ func TestPromiseMessagesAndRounds(t *testing.T) {
 	wantList(t, "entries", fields(events, narya.TypeEntryAppended, "kind"), "user-message", "assistant-message", "assistant-message")
 	if len(told(events, narya.TypeMessageEnd)) != 2 {
 		t.Errorf("got %v", kinds(events))
+	}
+}
+
+// A script tells of its round as any agent does: of the model of the session, and of itself
+// where there is none.
+func TestPromiseRoundsOfScripts(t *testing.T) {
+	echo, err := script.Builtin("echo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	modelled := scripted(t, "script: 1\nmodels: [p/one, p/two]\nsteps: [{say: Hello.}, {tool: {name: t}}, {say: Bye.}]")
+	for model, kind := range map[string]agent.Kind{"script/echo": echo, "p/one": modelled} {
+		events := promise(t, bedOptions{agent: kind}, func(b *bed) {
+			b.opened("hello")
+			pass(time.Minute)
+		})
+		start := slices.IndexFunc(events, func(e event) bool { return e.Type() == narya.TypeMessageStart })
+		if got := told(events, narya.TypeMessageStart); len(got) != 1 || text(got[0], "provider")+"/"+text(got[0], "model") != model {
+			t.Errorf("got the rounds %q, want one of %s", got, model)
+		}
+		said := slices.IndexFunc(events, func(e event) bool { return e.Type() == narya.TypeMessageDelta })
+		began := slices.IndexFunc(events, func(e event) bool { return e.Type() == narya.TypeTurnStarted })
+		if began > start || start > said {
+			t.Errorf("%s: got %v, want the round after the start of its turn and before what is said", model, kinds(events))
+		}
 	}
 }
 
