@@ -1,8 +1,11 @@
 package host_test
 
 import (
+	"context"
 	"fmt"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,7 +14,10 @@ import (
 	"github.com/mahati-host/mahati/internal/access"
 	"github.com/mahati-host/mahati/internal/decide"
 	"github.com/mahati-host/mahati/internal/host"
+	"github.com/mahati-host/mahati/internal/journal"
 	"github.com/mahati-host/mahati/narad"
+	"github.com/mahati-host/mahati/narad/session"
+	"github.com/mahati-host/mahati/narya"
 )
 
 // whole is a workflow that does all that one can do.
@@ -218,4 +224,93 @@ nodes:
 			})
 		})
 	}
+}
+
+// counted counts the facts that are read of workflows.
+type counted struct {
+	journal.Journal
+	facts atomic.Int64
+}
+
+func (c *counted) Scan(ctx context.Context, order journal.Order, page journal.Page, visit func(*journal.Record)) (bool, error) {
+	return c.Journal.Scan(ctx, order, page, func(r *journal.Record) {
+		if _, ok := order.(journal.ByWorkflow); ok {
+			c.facts.Add(1)
+		}
+		visit(r)
+	})
+}
+
+// shown is what a view of a workflow tells of its steps.
+func shown(w host.Workflow) (lines []string) {
+	for _, s := range w.Steps {
+		lines = append(lines, fmt.Sprint(s.Name, " ", s.Status, " ", s.StartedAt, " ", s.FinishedAt))
+	}
+	return lines
+}
+
+// told is the same of the steps that began, from all facts of the session.
+func (s *stage) told() (lines []string) {
+	var steps []narya.WorkflowStep
+	for _, f := range s.facts("s1") {
+		for _, e := range narya.Mapping1.Project(f) {
+			p, ok := e.Payload.(*narya.WorkflowProgress)
+			if !ok || p.Step == nil {
+				continue
+			}
+			step := *p.Step
+			at := slices.IndexFunc(steps, func(s narya.WorkflowStep) bool { return s.Name == step.Name })
+			if at < 0 {
+				steps = append(steps, step)
+				continue
+			}
+			if step.StartedAt == "" {
+				step.StartedAt = steps[at].StartedAt
+			}
+			steps[at] = step
+		}
+	}
+	return shown(host.Workflow{Steps: steps})
+}
+
+// The view of a workflow is what its facts tell at each time, and reads few of those of its
+// runs, which are most.
+func TestWorkflowViewReadsFew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := &counted{Journal: memory(t, journal.Options{})}
+		s := open(t, j, acts{run: speaks}, host.Options{})
+		defer s.close()
+		s.create("s1")
+		long := strings.Replace(whole, "- tool: {name: plan,", "- repeat: {times: 1500, steps: [{tool: {name: small}}]}\n      - tool: {name: plan,", 1)
+		id := s.start(long).WorkflowID
+		view := func() host.Workflow {
+			t.Helper()
+			synctest.Wait()
+			v, err := s.host.Attach(t.Context(), access.Owner(), access.ReadSession, "s1")
+			if err != nil {
+				t.Fatal(err)
+			}
+			before := j.facts.Load()
+			w, err := v.Workflow(t.Context(), id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if read := j.facts.Load() - before; read > 500 {
+				t.Errorf("%d facts were read of %d", read, len(s.facts("s1")))
+			}
+			want := s.told()
+			if got := shown(w); len(got) < len(want) || !slices.Equal(got[:len(want)], want) {
+				t.Errorf("got %q, want first %q", got, want)
+			}
+			return w
+		}
+		view()
+		s.idle(func(i host.Asked) string { view(); return first(i) })
+		if n := len(s.facts("s1")); n < 3_000 {
+			t.Errorf("the workflow has %d facts", n)
+		}
+		if w := view(); w.State != session.Finished || w.FinishedAt == "" || len(w.Steps) != 7 {
+			t.Errorf("got %+v", w)
+		}
+	})
 }

@@ -115,30 +115,76 @@ func (v *View) Workflow(ctx context.Context, id string) (Workflow, error) {
 		return Workflow{}, err
 	}
 	w := &Workflow{WorkflowSummary: began}
-	for after, more := uint64(0), true; more; {
-		order := journal.ByWorkflow{Session: row.Session, WorkflowID: id, After: after}
-		more, err = v.host.journal.Scan(ctx, order, journal.Page{}, func(r *journal.Record) {
-			after = r.WorkflowSequence
-			w.take(r.Bytes)
-		})
-		if err != nil {
-			return Workflow{}, fmt.Errorf("read the workflow: %w", err)
-		}
+	if err := v.walkWorkflow(ctx, row, w); err != nil {
+		return Workflow{}, fmt.Errorf("read the workflow: %w", err)
 	}
 	w.addUnstarted(definition)
 	return *w, nil
 }
 
-// take adds what a fact says of the workflow itself. The facts of its runs, most of them,
-// say nothing of it.
-func (w *Workflow) take(data []byte) {
-	if !bytes.Contains(data, []byte(`"workflow.`)) {
-		return
+// workflowPage is how many facts are read at once of a workflow's own: they are few between
+// two runs.
+const workflowPage = 16
+
+// walkWorkflow takes what the facts of a workflow tell of it. Most are those of its runs,
+// which tell nothing: they are left out, from the start of each run to its end.
+func (v *View) walkWorkflow(ctx context.Context, row journal.WorkflowRow, w *Workflow) error {
+	for after, more := uint64(0), true; more; {
+		run := ""
+		order := journal.ByWorkflow{Session: row.Session, WorkflowID: row.ID, After: after}
+		var err error
+		more, err = v.host.journal.Scan(ctx, order, journal.Page{Limit: workflowPage}, func(r *journal.Record) {
+			if run != "" {
+				return
+			}
+			after = r.WorkflowSequence
+			run = w.take(r.Bytes)
+		})
+		if err != nil {
+			return err
+		}
+		if run == "" {
+			continue
+		}
+		end, err := v.endInWorkflow(ctx, run)
+		switch {
+		case errors.Is(err, journal.ErrNotFound), errors.Is(err, journal.ErrDamaged):
+			more = true // its facts are gone through
+		case err != nil || end == 0: // under way: nothing of the workflow itself is behind it
+			return err
+		default:
+			after, more = max(after, end), true
+		}
+	}
+	return nil
+}
+
+// endInWorkflow is the workflow sequence of the end of a run, 0 for one that is under way.
+func (v *View) endInWorkflow(ctx context.Context, run string) (uint64, error) {
+	row, err := journal.Get[journal.RunRow](ctx, v.host.journal, journal.RunKey(run))
+	if err != nil || row.Last == 0 {
+		return 0, err
+	}
+	end, err := v.host.fact(ctx, row.Session, int64(row.Last))
+	if err != nil {
+		return 0, err
+	}
+	return uint64(end.Envelope().WorkflowSequence), nil
+}
+
+// take adds what a fact says of the workflow itself. Where a run begins with it, that is what
+// it returns.
+func (w *Workflow) take(data []byte) (run string) {
+	if !bytes.Contains(data, []byte(`"workflow.`)) && !bytes.Contains(data, []byte(`"run.started`)) {
+		return ""
 	}
 	rec, err := narad.Decode(data)
 	fact, ok := rec.(narad.Authority)
 	if err != nil || !ok {
-		return // the owner of the session tells of it
+		return "" // the owner of the session tells of it
+	}
+	if _, begins := fact.(*narad.RunStarted); begins {
+		return fact.Envelope().RunID
 	}
 	if end, ok := fact.(*narad.WorkflowEnded); ok {
 		w.State, w.FinishedAt = stateOf(end.Kind), end.Timestamp
@@ -149,6 +195,7 @@ func (w *Workflow) take(data []byte) {
 			w.progress(told)
 		}
 	}
+	return ""
 }
 
 func stateOf(end narad.Type) session.RunState {

@@ -37,6 +37,7 @@ type Definition struct {
 	limit int // of steps
 	data  []entry
 	nodes map[string]*node
+	order []string // their ids, as they stand in the file
 }
 
 // entry is a named value of the working data.
@@ -49,9 +50,9 @@ type entry struct {
 func (d *Definition) Nodes() int { return len(d.nodes) }
 
 // Steps returns the ids of the nodes that are steps, those that do not end the workflow, in
-// their alphabetical order.
+// the order of the file.
 func (d *Definition) Steps() []string {
-	return slices.DeleteFunc(d.names(), func(id string) bool { return d.nodes[id].end != nil })
+	return slices.DeleteFunc(slices.Clone(d.order), func(id string) bool { return d.nodes[id].end != nil })
 }
 
 // Total returns how many steps the workflow takes if none fails; false where a condition

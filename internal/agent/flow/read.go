@@ -3,7 +3,6 @@ package flow
 import (
 	"errors"
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/mahati-host/mahati/internal/agent"
@@ -50,7 +49,7 @@ func (r *reader) file(n *yaml.Node) *Definition {
 			if d.Start == "" {
 				d.Start = name
 			}
-			d.nodes[name] = r.node(name, v)
+			d.nodes[name], d.order = r.node(name, v), append(d.order, name)
 		})
 	}
 	o.close()
@@ -68,7 +67,7 @@ func (r *reader) whole(n *yaml.Node, d *Definition) {
 	if len(d.nodes) > 0 {
 		leads("start", d.Start)
 	}
-	for _, id := range d.names() {
+	for _, id := range d.order {
 		node := d.nodes[id]
 		for _, p := range node.next {
 			leads("the node "+id, p.to)
@@ -77,15 +76,6 @@ func (r *reader) whole(n *yaml.Node, d *Definition) {
 			leads("on_failure of the node "+id, node.onFailure)
 		}
 	}
-}
-
-func (d *Definition) names() []string {
-	names := make([]string, 0, len(d.nodes))
-	for name := range d.nodes {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
 }
 
 // kinds are the keys that say what a node does: one of them stands in each.

@@ -78,6 +78,24 @@ func TestWorkflows(t *testing.T) {
 	})
 }
 
+// Steps that have not begun stand in the order of the file.
+func TestStepsInTheOrderOfTheFile(t *testing.T) {
+	bubble(t, bedOptions{}, func(t *testing.T, b *bed) {
+		definition := "workflow: 1\nnodes:\n" +
+			"  zeta: {approval: {title: Go on}, next: mid}\n  mid: {set: {a: x}, next: alpha}\n  over: {end: completed}\n" +
+			"  alpha: {set: {a: x}, next: beta}\n  beta: {set: {a: x}, next: over}\n"
+		body := `{"sessionId":` + quote(b.begun("s1")) + `,"definition":` + quote(definition) + `}`
+		run := b.want(b.post("/v1/workflows", body), 202).field("runId")
+		var names []string
+		for _, step := range b.want(b.get("/v1/workflows/"+run), 200).items("steps") {
+			names = append(names, text(step, "name"))
+		}
+		if want := []string{"zeta", "mid", "alpha", "beta"}; !slices.Equal(names, want) {
+			t.Errorf("got %q, want %q", names, want)
+		}
+	})
+}
+
 func TestWorkflowsRefused(t *testing.T) {
 	b := begin(t, bedOptions{})
 	session := b.begun("s1")
