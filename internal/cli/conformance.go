@@ -49,7 +49,7 @@ func (c conformCommand) Run(ctx context.Context, a *app) error {
 		URL: c.URL, Token: token, Agent: c.Agent, Executor: c.Executor, CWD: c.CWD, Only: c.Only,
 	})
 	if errors.Is(err, conformance.ErrTarget) || errors.Is(err, conformance.ErrChecks) {
-		return &fault{err: err, code: exitUsage}
+		return &fault{err: err, code: exitUsage, hint: "mahati conformance --help"}
 	}
 	if err != nil {
 		return err

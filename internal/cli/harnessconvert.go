@@ -33,7 +33,7 @@ Example: mahati harness convert --to narad run.jsonl | mahati narad check -`
 // Run performs the command.
 func (c harnessConvertCommand) Run(a *app) error {
 	if _, err := time.Parse(time.RFC3339Nano, c.At); err != nil {
-		return &fault{err: errors.New("--at must be a time like 2026-01-02T03:04:05Z"), code: exitUsage}
+		return &fault{err: errors.New("--at must be a time like 2026-01-02T03:04:05Z"), code: exitUsage, hint: "mahati harness convert --help"}
 	}
 	in, err := a.openLog(c.File)
 	if err != nil {
