@@ -49,7 +49,7 @@ func (s *Server) admit(w *response, r *http.Request, raw http.ResponseWriter) {
 	if headerBytes(r) > maxHeader {
 		WriteProblem(w, r, &Problem{
 			HTTPStatus: http.StatusRequestHeaderFieldsTooLarge, Code: CodeHeaderTooLarge,
-			Detail: "the header is larger than allowed", Members: map[string]any{"limit": maxHeader},
+			Detail: fmt.Sprintf("the header may have at most %d bytes", maxHeader), Members: map[string]any{"limit": maxHeader},
 		})
 		return
 	}

@@ -43,13 +43,27 @@ func DecodeBody(r *http.Request, v any) error {
 	if err != nil {
 		return err
 	}
+	return decode(body, v)
+}
+
+// DecodeOptional is DecodeBody for a body all fields of which are optional: none at all, however that
+// is framed, is as good as {}.
+func DecodeOptional(r *http.Request, v any) error {
+	body, err := ReadBody(r)
+	if err != nil || len(body) == 0 {
+		return err
+	}
+	return decode(body, v)
+}
+
+func decode(body []byte, v any) error {
 	if jsontext.Value(body).Kind() != '{' {
 		return Bad(CodeBadRequest, "the body must be one JSON object")
 	}
 	if deep(body) {
 		return Bad(CodeBadRequest, fmt.Sprintf("the body nests deeper than %d", maxDepth))
 	}
-	err = json.Unmarshal(body, v)
+	err := json.Unmarshal(body, v)
 	var mistyped *json.SemanticError
 	switch {
 	case errors.As(err, &mistyped):

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -107,6 +108,6 @@ func (b patientBody) Read(p []byte) (int, error) {
 func bodyTooLarge(limit int64) *Problem {
 	return &Problem{
 		HTTPStatus: http.StatusRequestEntityTooLarge, Code: CodeBodyTooLarge,
-		Detail: "the body is larger than allowed", Members: map[string]any{"limit": limit},
+		Detail: fmt.Sprintf("the body may have at most %d bytes", limit), Members: map[string]any{"limit": limit},
 	}
 }

@@ -3,6 +3,7 @@ package naryahttp_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -213,6 +214,9 @@ func TestMessagesRefused(t *testing.T) {
 		b.tell("s1", "two", "")
 		b.wantError(say(`{"content":"three"}`), narya.CodeQueueFull)
 		b.want(b.post(path("s1", "interrupt"), ""), http.StatusAccepted)
+		empty := b.request("POST", path("s1", "interrupt"), "")
+		empty.Body, empty.ContentLength = io.NopCloser(strings.NewReader("")), -1 // no body, in chunks
+		b.want(b.send(empty), http.StatusAccepted)
 	})
 }
 

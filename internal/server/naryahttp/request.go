@@ -54,12 +54,7 @@ func (r *request) commandID() (string, error) {
 func (r *request) decode(v any) error { return server.DecodeBody(r.Request, v) }
 
 // decodeOptional reads a body all fields of which are optional: none at all is as good as {}.
-func (r *request) decodeOptional(v any) error {
-	if r.ContentLength == 0 {
-		return nil
-	}
-	return r.decode(v)
-}
+func (r *request) decodeOptional(v any) error { return server.DecodeOptional(r.Request, v) }
 
 // flag reads a parameter that is true or false; absent is false.
 func (r *request) flag(name string) (bool, error) {
