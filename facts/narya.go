@@ -146,7 +146,8 @@ type Turn struct {
 	// LastRound is what the last round used, and CostUSD what all of them cost.
 	LastRound *Tokens  `json:"lastRound,omitzero"`
 	CostUSD   *float64 `json:"costUsd,omitzero"`
-	// ElapsedMs is measured by a monotonic clock.
+	// ElapsedMs is measured by a monotonic clock, over a restart of the host by the times of
+	// facts.
 	ElapsedMs *int64 `json:"elapsedMs,omitzero"`
 	// ContextWindow is that of the model, in tokens.
 	ContextWindow *int64 `json:"contextWindow,omitzero"`

@@ -46,7 +46,8 @@ type Env struct {
 	// Log is what root runs record of their headless log (R35).
 	Log Log
 	// Elapsed tells how long an open run has been under way, in milliseconds of a steady
-	// clock; false for one that began before the host did. Nil knows of none.
+	// clock; false for one that began before the host did, which is judged by the times of
+	// its facts. Nil knows of none.
 	Elapsed func(runID string) (milliseconds int64, known bool)
 	// Run tells the state of a run that is no longer open, and Interrupt how an
 	// interrupt was closed. They may be nil for commands that need neither.

@@ -2,6 +2,7 @@ package decide
 
 import (
 	"slices"
+	"time"
 
 	"github.com/mahati-host/mahati/facts"
 	"github.com/mahati-host/mahati/narad"
@@ -42,12 +43,17 @@ func (d *draft) memberDecided(interruptID, requestID string) bool {
 	})
 }
 
-// markTook adds to what the end of a run tells of what it took how long that was.
+// markTook adds to what the end of a run tells of what it took how long that was: by a steady
+// clock, or, for a run that began before the host did, by the times of its facts.
 func (d *draft) markTook(run session.Run, e *narad.Event) {
-	if d.env.Elapsed == nil {
-		return
+	ms, known := int64(0), false
+	if d.env.Elapsed != nil {
+		ms, known = d.env.Elapsed(run.RunID)
 	}
-	if ms, known := d.env.Elapsed(run.RunID); known {
+	if began, err := time.Parse(time.RFC3339Nano, run.StartedAt); !known && err == nil && !d.env.Now.Before(began) {
+		ms, known = d.env.Now.Sub(began).Milliseconds(), true
+	}
+	if known {
 		took := facts.TurnOf(e)
 		took.ElapsedMs = &ms
 		facts.SetTurn(e, took)

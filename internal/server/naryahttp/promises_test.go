@@ -172,6 +172,45 @@ func TestPromiseTheRestartEndsATurn(t *testing.T) {
 	})
 }
 
+// A turn over a restart tells how long it was by the times of its facts, whether the host ends
+// it or its agent goes on; nothing is told where the clock went back behind its start.
+func TestPromiseElapsedOverARestart(t *testing.T) {
+	asking := scripted(t, `
+script: 1
+steps:
+  - ask: {title: "Go on?"}
+`)
+	for _, tt := range []struct {
+		name  string
+		agent agent.Kind
+		now   func() time.Time
+		end   func(b *bed)
+		want  string
+	}{
+		{"ended by the host", acts(waits), time.Now, func(*bed) {}, "3000"},
+		{"ended by its agent", asking, time.Now, func(b *bed) {
+			pass(2 * time.Second)
+			b.want(b.decide(b.only(), "allow", ""), 200)
+		}, "5000"},
+		{"the clock went back", acts(waits), func() time.Time { return time.Now().Add(-time.Hour) }, func(*bed) {}, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			bubble(t, bedOptions{agent: tt.agent}, func(t *testing.T, b *bed) {
+				b.opened("hello")
+				pass(time.Second)
+				b.close()
+				pass(2 * time.Second)
+				b = begin(t, bedOptions{agent: tt.agent, before: b, host: host.Options{Now: tt.now}})
+				synctest.Wait()
+				tt.end(b)
+				synctest.Wait()
+				events := b.stream("", fmt.Sprint(b.journal.Identity().FirstEvent)).now()
+				wantList(t, "how long", fields(events, narya.TypeTurnFinished, "elapsedMs"), tt.want)
+			})
+		})
+	}
+}
+
 // A turn's figures are those that are known: the last round's usage, the cost of all, the
 // model's window, and how long it took by a clock that no change of the time moves.
 func TestPromiseFiguresAreKnownOnes(t *testing.T) {
