@@ -90,7 +90,8 @@ func (r *eventReader) begin(ctx context.Context, from int64, oldest bool) error 
 	return nil
 }
 
-// comeBack takes the place anew after the host was away.
+// comeBack takes the place anew after a connection has ended: the host may have another store, or keep
+// what comes next no longer. It would begin with what happens then, and leave out what it still keeps.
 func (r *eventReader) comeBack(ctx context.Context) error {
 	k, err := r.kept(ctx)
 	if err != nil {
@@ -115,9 +116,11 @@ func (r *eventReader) skip(k keptEvents) {
 
 // read follows until the context ends, the host refuses, or take fails. Begin comes first.
 func (r *eventReader) read(ctx context.Context) error {
+	again := false
 	for attempt := 0; ; {
 		before := r.last
-		err := r.connection(ctx, attempt > 0)
+		err := r.connection(ctx, again)
+		again = true
 		var no *refusal
 		switch {
 		case ctx.Err() != nil:
