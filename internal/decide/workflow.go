@@ -62,8 +62,8 @@ func (d *draft) of(workflowID string, f narad.Authority) {
 // set. Each part is told once: what comes next is read from the facts.
 type Advance struct {
 	WorkflowID string
-	// Completed is how many steps were finished before, Total how many the workflow takes,
-	// nil where that depends.
+	// Completed is how many different steps were finished before, Total how many the workflow
+	// takes, nil where that depends.
 	Completed int64
 	Total     *int64
 	Finish    *FinishStep
@@ -78,6 +78,8 @@ type FinishStep struct {
 	Attempt int64
 	RunID   string
 	Data    narad.Raw
+	// Again says that the step was finished before, too.
+	Again   bool
 	Failed  bool
 	Code    string
 	Message string
@@ -101,6 +103,8 @@ type Edge struct {
 type BeginStep struct {
 	NodeID  string
 	Attempt int64
+	// Again says that the step was finished before.
+	Again bool
 	// RunID is the run of the step's agent, "" for none. Prompt may be empty.
 	RunID  string
 	Prompt string
@@ -184,7 +188,7 @@ func (f FinishStep) add(d *draft, workflow string, far *facts.Steps) {
 			retry = narad.Timestamp(f.Retry)
 		}
 		facts.SetStepFailure(&step.Event, f.Code, f.Message, retry)
-	} else {
+	} else if !f.Again {
 		completed := *far.Completed + 1
 		far.Completed = &completed
 	}
@@ -216,7 +220,7 @@ func (b BeginStep) add(d *draft, workflow string, far *facts.Steps) {
 		b.ask(d, workflow)
 	default:
 		now := narad.Timestamp(d.env.Now)
-		FinishStep{NodeID: b.NodeID, Attempt: b.Attempt, Data: b.Data, StartedAt: now}.add(d, workflow, far)
+		FinishStep{NodeID: b.NodeID, Attempt: b.Attempt, Again: b.Again, Data: b.Data, StartedAt: now}.add(d, workflow, far)
 	}
 }
 

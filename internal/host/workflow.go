@@ -150,10 +150,10 @@ func (o *owner) takeOn(t *task) {
 // advanceBy makes a move a command.
 func (o *owner) advanceBy(m flow.Move) decide.Advance {
 	a := decide.Advance{
-		WorkflowID: o.control.Session.ActiveWorkflowID(), Completed: int64(o.flow.Completed()), Total: counted(o.flow.Total()),
+		WorkflowID: o.control.Session.ActiveWorkflowID(), Completed: int64(o.flow.Completed()), Total: counted(o.flow.Total(m)),
 	}
 	if f := m.Finish; f != nil {
-		a.Finish = &decide.FinishStep{NodeID: f.NodeID, Attempt: int64(f.Attempt), RunID: f.RunID, Data: f.Data, StartedAt: f.StartedAt, Output: f.Output}
+		a.Finish = &decide.FinishStep{NodeID: f.NodeID, Attempt: int64(f.Attempt), Again: o.flow.Finished(f.NodeID), RunID: f.RunID, Data: f.Data, StartedAt: f.StartedAt, Output: f.Output}
 		if why := f.Failure; why != nil {
 			a.Finish.Failed, a.Finish.Code, a.Finish.Message, a.Finish.Retry = true, shorten(why.Code), shorten(why.Message), why.Retry
 		}
@@ -162,7 +162,7 @@ func (o *owner) advanceBy(m flow.Move) decide.Advance {
 		a.Edge = &decide.Edge{From: e.From, To: e.To, Case: int64(e.Case), Pointer: e.Pointer, Op: e.Op}
 	}
 	if b := m.Begin; b != nil {
-		a.Begin = &decide.BeginStep{NodeID: b.NodeID, Attempt: int64(b.Attempt), Prompt: b.Prompt, Data: b.Data, Ask: o.askBy(b.Ask)}
+		a.Begin = &decide.BeginStep{NodeID: b.NodeID, Attempt: int64(b.Attempt), Again: o.flow.Finished(b.NodeID), Prompt: b.Prompt, Data: b.Data, Ask: o.askBy(b.Ask)}
 		if b.Run {
 			a.Begin.RunID, a.Begin.Agent = o.host.opt.NewID(), b.Agent
 			a.Begin.Executor = o.host.opt.Assign(b.Agent, "")

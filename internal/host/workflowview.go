@@ -210,10 +210,7 @@ func stateOf(end narad.Type) session.RunState {
 
 func (w *Workflow) progress(told *narya.WorkflowProgress) {
 	if told.CompletedSteps != nil {
-		w.CompletedSteps = told.CompletedSteps
-	}
-	if told.TotalSteps != nil {
-		w.TotalSteps = told.TotalSteps
+		w.CompletedSteps, w.TotalSteps = told.CompletedSteps, told.TotalSteps
 	}
 	if told.Step == nil {
 		return

@@ -12,8 +12,9 @@ import (
 type Progress struct {
 	def     *Definition
 	data    data
-	steps   int // that have started
-	done    int // that are finished
+	steps   int             // that have started
+	done    map[string]bool // the nodes whose step was finished, once at least
+	strayed bool            // a step that failed has left the way
 	step    step
 	stopped bool
 	ended   bool
@@ -63,18 +64,21 @@ type voice struct {
 }
 
 // NewProgress returns the progress of a workflow that has not started.
-func NewProgress() *Progress { return &Progress{data: data{}} }
+func NewProgress() *Progress { return &Progress{data: data{}, done: map[string]bool{}} }
 
 // Ended reports whether the workflow has ended.
 func (p *Progress) Ended() bool { return p.ended }
 
-// Completed returns how many steps are finished.
-func (p *Progress) Completed() int { return p.done }
+// Completed returns how many steps are finished: one that comes again counts once.
+func (p *Progress) Completed() int { return len(p.done) }
 
-// Total returns how many steps the workflow takes; false where that depends on what comes
-// of them.
-func (p *Progress) Total() (steps int, known bool) {
-	if p.def == nil {
+// Finished reports whether the step of a node was finished before.
+func (p *Progress) Finished(node string) bool { return p.done[node] }
+
+// Total returns how many steps the workflow takes after a move; false where that depends on
+// what comes of them, or a step that failed has left the way.
+func (p *Progress) Total(m Move) (steps int, known bool) {
+	if p.def == nil || p.strayed || m.Edge != nil && m.Edge.Op == opFailed {
 		return 0, false
 	}
 	return p.def.Total()
@@ -92,6 +96,8 @@ func (p *Progress) Apply(fact narad.Authority) {
 		p.stopped = true
 	case *narad.WorkflowStep:
 		p.stepped(f)
+	case *narad.WorkflowEdgeTaken:
+		p.strayed = p.strayed || f.Op == opFailed
 	case *narad.WorkflowEnded:
 		p.ended = true
 	case *narad.InterruptRequested:
@@ -159,7 +165,7 @@ func (p *Progress) stepped(f *narad.WorkflowStep) {
 		}
 	case narad.TypeWorkflowStepFinished:
 		p.step.state = stepFinished
-		p.done++
+		p.done[f.NodeID] = true
 		p.step.forget()
 	case narad.TypeWorkflowStepFailed:
 		p.step.state = stepFailed

@@ -449,6 +449,34 @@ nodes:
 	wantList(t, "lanes", fields(events, narya.TypeLaneStarted, "kind"), "main", "workflow")
 }
 
+// A step that comes again counts once, and how many there will be is not told any more where
+// a failed step has left the way.
+func TestPromiseOfStepsThatComeAgain(t *testing.T) {
+	const definition = `
+workflow: 1
+start: one
+max_steps: 4
+nodes:
+  one: {set: {x: "1"}, next: two}
+  two: {script: [{fail: {code: no, message: No.}}], prompt: go, on_failure: one, next: end}
+  end: {end: completed}
+`
+	events := promise(t, bedOptions{}, func(b *bed) {
+		started := b.want(b.post("/v1/workflows", `{"sessionId":`+quote(b.opened(""))+`,"definition":`+quote(definition)+`}`), 202)
+		synctest.Wait()
+		run := b.want(b.get("/v1/workflows/"+started.field("runId")), 200)
+		if run.field("completedSteps") != "1" || run.field("totalSteps") != "" {
+			t.Errorf("got %s, want one completed step of nobody knows how many", run.body)
+		}
+	})
+	var got []string
+	for _, e := range told(events, narya.TypeWorkflowProgress) {
+		got = append(got, fmt.Sprint(text(e, "step", "name"), " ", text(e, "step", "status"), " ", text(e, "completedSteps"), "/", text(e, "totalSteps")))
+	}
+	wantList(t, "progress", got, "  0/2", "one running 0/2", "one completed 1/2", "two running 1/2", "two failed 1/2",
+		"one running 1/", "one completed 1/", "two running 1/", "two failed 1/", "  1/")
+}
+
 func TestPromiseOfExtensions(t *testing.T) {
 	events := promise(t, bedOptions{}, func(b *bed) {
 		where := `,"sessionId":` + quote(b.opened(""))
