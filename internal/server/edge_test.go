@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -186,9 +187,21 @@ func TestPreflight(t *testing.T) {
 		}))
 	}
 	got := ask("https://app.example")
-	if got.status != 204 || !strings.Contains(got.header.Get("Access-Control-Allow-Methods"), "POST") ||
-		!strings.Contains(got.header.Get("Access-Control-Allow-Headers"), "Authorization") {
-		t.Errorf("a configured origin: %+v", got)
+	for header, words := range map[string]string{
+		"Access-Control-Allow-Methods": "GET HEAD POST PUT DELETE",
+		"Access-Control-Allow-Headers": "Authorization Content-Type Last-Event-ID Idempotency-Key Narad-Lease Content-Digest If-None-Match If-Range Range",
+	} {
+		for _, word := range strings.Fields(words) {
+			if !slices.Contains(strings.Split(got.header.Get(header), ", "), word) || got.status != 204 {
+				t.Errorf("a configured origin: got %d, %s %q, want %s in it", got.status, header, got.header.Get(header), word)
+			}
+		}
+	}
+	seen := r.do(r.request("GET", "/whoami", "", header("Origin", "https://app.example"))).header.Get("Access-Control-Expose-Headers")
+	for _, word := range strings.Fields("Allow Location ETag Content-Range Heartbeat-Interval-Ms Harness-Version Narad-Version Narad-Epoch Request-Id Retry-After") {
+		if !slices.Contains(strings.Split(seen, ", "), word) {
+			t.Errorf("a configured origin sees %q, want %s in it", seen, word)
+		}
 	}
 	r.wantProblem(ask("https://evil.example"), 403, "origin_not_allowed")
 	two := r.do(r.request("GET", "/whoami", "", func(q *http.Request) {

@@ -115,10 +115,13 @@ func withoutDefaultPort(scheme, host string) string {
 	return strings.TrimSuffix(host, ":80")
 }
 
+// What a page of another origin may use and see, of all bindings: what they take and answer, but for what
+// browsers grant by themselves.
 const (
-	corsMethods = "GET, HEAD, POST, DELETE"
-	corsHeaders = "Authorization, Content-Type, Last-Event-ID, Narad-Lease"
-	corsExposed = "Narad-Active-Root, Narad-Profiles, Narad-Session-Sequence, Narad-Version, Request-Id, Retry-After"
+	corsMethods = "GET, HEAD, POST, PUT, DELETE"
+	corsHeaders = "Authorization, Content-Digest, Content-Type, Idempotency-Key, If-None-Match, If-Range, Last-Event-ID, Narad-Lease, Range"
+	corsExposed = "Allow, Content-Disposition, Content-Range, ETag, Harness-Subscriber, Harness-Version, " + HeaderHeartbeat + ", Location, " +
+		"Narad-Active-Root, Narad-Epoch, Narad-Profiles, Narad-Session-Sequence, Narad-Version, Narad-Workspace-Revision, Request-Id, Retry-After"
 )
 
 // grantCORS lets a page of a configured origin read the answer. With

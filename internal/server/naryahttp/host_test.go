@@ -1,7 +1,9 @@
 package naryahttp_test
 
 import (
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -101,6 +103,56 @@ func TestWrongTypesAreNamed(t *testing.T) {
 		if text(got.body, "message") != c.field+": has the wrong type" || strings.Contains(got.body, "secret") {
 			t.Errorf("%s: got %s, want the field %s", c.body, got, c.field)
 		}
+	}
+}
+
+// TestAPageMayUseEveryOperation: a page of an origin that is configured is granted each method and each header
+// that the document has.
+func TestAPageMayUseEveryOperation(t *testing.T) {
+	const page = "https://app.example"
+	b := begin(t, bedOptions{tcp: true, edge: server.Options{CORSOrigins: []string{page}}})
+	ask := b.request("OPTIONS", "/v1/host", "")
+	ask.Header.Set("Origin", page)
+	ask.Header.Set("Access-Control-Request-Method", "PUT")
+	response, err := b.http.Do(ask)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response.Body.Close()
+	granted := func(header string) []string { return strings.Split(strings.ToLower(response.Header.Get(header)), ", ") }
+	type parameter struct {
+		In   string `json:"in"`
+		Name string `json:"name"`
+	}
+	var document struct {
+		Paths map[string]map[string]struct {
+			Parameters []parameter `json:"parameters"`
+		} `json:"paths"`
+		Components struct {
+			Parameters map[string]parameter `json:"parameters"`
+		} `json:"components"`
+	}
+	unmarshal(t, string(narya.OpenAPI()), &document)
+	methods, headers := 0, 0
+	parameters := slices.Collect(maps.Values(document.Components.Parameters))
+	for path, operations := range document.Paths {
+		for method, is := range operations {
+			parameters = append(parameters, is.Parameters...)
+			if methods++; !slices.Contains(granted("Access-Control-Allow-Methods"), method) {
+				t.Errorf("%s %s is not granted: %v", method, path, response.Header)
+			}
+		}
+	}
+	for _, p := range parameters {
+		if p.In != "header" {
+			continue
+		}
+		if headers++; !slices.Contains(granted("Access-Control-Allow-Headers"), strings.ToLower(p.Name)) {
+			t.Errorf("the header %s is not granted: %v", p.Name, response.Header)
+		}
+	}
+	if methods < 30 || headers < 2 {
+		t.Errorf("only %d operations and %d headers were looked at", methods, headers)
 	}
 }
 
