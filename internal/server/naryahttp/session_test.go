@@ -565,3 +565,27 @@ steps:
 		}
 	})
 }
+
+// A setting that is sent again has its effect once and shows the session as it is by then;
+// the same key of somebody else is another request.
+func TestSettingSentAgain(t *testing.T) {
+	bubble(t, bedOptions{}, func(t *testing.T, b *bed) {
+		id := b.opened("")
+		title := func(who *bed, text string) string {
+			return who.want(who.withKey("k-"+text, "PUT", path(id, "title"), `{"title":`+quote(text)+`}`), 200).field("title")
+		}
+		title(b, "first")
+		title(b, "second")
+		for range 2 {
+			if got := title(b, "first"); got != "second" {
+				t.Errorf("sent again: got %q, want the title as it is by then", got)
+			}
+			b.close()
+			*b = *begin(t, bedOptions{before: b})
+		}
+		other := b.as("other", access.Grant{Roles: []access.Role{access.Admin}})
+		if got := title(other, "first"); got != "first" {
+			t.Errorf("the same key of somebody else: got %q, want that it counts", got)
+		}
+	})
+}
