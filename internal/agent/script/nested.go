@@ -119,7 +119,7 @@ func (a *nested) run(ctx context.Context, sc *scene, at spot, callID string) (ag
 	if err != nil {
 		return agent.Ending{}, err
 	}
-	err = sc.play.scene(child).perform(ctx, a.steps, at.into("agent"))
+	err = sc.play.perform(ctx, child, a.steps, at.into("agent"))
 	if ctx.Err() != nil {
 		return agent.Ending{}, ctx.Err() // the host closes what is open
 	}

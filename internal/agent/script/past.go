@@ -25,7 +25,7 @@ type past struct {
 	asks      map[string]string        // by path: asks of other sessions
 	told      *tally                   // activities and custom facts, by content
 	messages  []agent.Message          // that steered the run
-	rounded   bool                     // the run has told of its round
+	asking    map[string]*asking       // by run
 	// left counts what no step has come to yet; of text, its bytes.
 	left atomic.Int64
 }
@@ -85,6 +85,7 @@ func readPast(info agent.Info) *past {
 		calls: map[string]*pastCall{}, waits: map[string]*pastWait{}, runs: map[string]*pastRun{},
 		notes: map[string]*note{}, speeches: map[string]*speech{}, artifacts: map[string]*pastArtifact{}, told: newTally(),
 		done: map[string]bool{}, opened: map[string]string{}, asks: map[string]string{},
+		asking: map[string]*asking{},
 	}
 	h := &historian{
 		past: p, root: info.RootRunID, prompt: info.Prompt.MessageID, byCall: map[string]*pastCall{},
@@ -102,6 +103,7 @@ func readPast(info agent.Info) *past {
 
 func (h *historian) read(rec narad.Authority) {
 	e := rec.Envelope()
+	h.round(rec, e.RunID)
 	switch r := rec.(type) {
 	case *narad.RunStarted:
 		h.start(r)
@@ -211,9 +213,6 @@ func (h *historian) custom(r *narad.Custom) {
 		sent, _ := facts.Read[facts.Sent](r, r.Name)
 		h.asks[facts.AgentID(&r.Event)] = sent.AskID
 		h.note(&r.Event)
-		return
-	case facts.Round:
-		h.rounded = true
 		return
 	}
 	if r.Name != noteName {

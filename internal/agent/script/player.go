@@ -100,44 +100,26 @@ func (p *player) perform(ctx context.Context, h agent.Handle) error {
 		opt: p.opt, session: p.session, turn: turn, past: readPast(info), vars: newResults(), mail: newMailbox(),
 		chose: info.Chosen, cwd: info.Cwd, before: info.Before, from: info.Prompt.From,
 	}
-	if err := pl.round(ctx, h); err != nil {
-		return err
-	}
 	pl.mail.add(pl.past.untaken()...)
 	if s.steerable {
 		p.mu.Lock()
 		p.mail = pl.mail
 		p.mu.Unlock()
 	}
-	return pl.scene(h).perform(ctx, s.steps, spot{})
+	return pl.perform(ctx, h, s.steps, spot{})
 }
 
-func (pl *play) scene(h agent.Handle) *scene {
-	return &scene{pl, h, pl.past.speech(h.Info().RunID)}
-}
-
-// perform performs the steps of a scene and completes what it was saying.
-func (sc *scene) perform(ctx context.Context, steps sequence, at spot) error {
+// perform performs the steps of a run and completes what it was saying.
+func (pl *play) perform(ctx context.Context, h agent.Handle, steps sequence, at spot) error {
+	h, err := pl.rounds(ctx, h)
+	if err != nil {
+		return err
+	}
+	sc := &scene{pl, h, pl.past.speech(h.Info().RunID)}
 	if err := steps.perform(ctx, sc, at); err != nil {
 		return err
 	}
 	return ended{agent.Ending{Outcome: agent.Finished, StopReason: "completed"}}
-}
-
-// provider is who runs the model of a script on which no model was chosen (R42).
-const provider = "script"
-
-// round tells of the one round that a run counts as, as every run of an agent does that has
-// no more to tell of its rounds (R42).
-func (pl *play) round(ctx context.Context, h agent.Handle) error {
-	is := agent.Round{Provider: provider, Model: pl.opt.Agent}
-	if pl.chose.Model != "" {
-		is = agent.Round{Provider: pl.chose.Provider, Model: pl.chose.Model}
-	}
-	if is.Model == "" || pl.past.rounded {
-		return nil
-	}
-	return h.Round(ctx, is)
 }
 
 // count returns the number of the run's turn, and remembers it with the run, so that
