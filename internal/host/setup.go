@@ -193,7 +193,20 @@ func (h *Host) prepareBranch(ctx context.Context, id string, b decide.Branch) (d
 	}
 	refused, err := h.checkCreate(ctx, id, &made)
 	b.Session = made.Payload
-	return b, refused, err
+	return b, ofParent(refused, of), err
+}
+
+// ofParent says of a branch that cannot be made as its parent is that this is the parent's
+// matter: the command itself names neither.
+func ofParent(refused decide.Answer, parent index.Session) decide.Answer {
+	switch refused.Err {
+	case decide.RefusedDirectory:
+		return decide.Answer{Status: decide.Conflict, Detail: fmt.Sprintf(
+			"the session works in %q, where its branch cannot work: %s; move the session first", parent.Cwd, refused.Detail)}
+	case decide.RefusedAgent:
+		return decide.Answer{Status: decide.Conflict, Detail: fmt.Sprintf("the session's agent %q is not configured any more", parent.Agent)}
+	}
+	return refused
 }
 
 // authorizeBranch asks whether a caller may read the parent of a branch, and make a session

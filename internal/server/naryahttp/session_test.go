@@ -415,6 +415,37 @@ func TestViewed(t *testing.T) {
 	})
 }
 
+// A branch whose parent cannot be followed is refused for what the parent is, which names no
+// field of the request, and made once that was mended.
+func TestBranchWithoutADirectory(t *testing.T) {
+	gone, here := filepath.Join(t.TempDir(), "gone"), t.TempDir()
+	if err := os.Mkdir(gone, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	bubble(t, bedOptions{agents: map[string]agent.Kind{"other": acts(speaks)}, host: host.Options{Roots: []string{"/"}}}, func(t *testing.T, b *bed) {
+		of := func(agent string) string {
+			return b.want(b.post("/v1/sessions", `{"repository":`+quote(gone)+`,"agent":"`+agent+`"}`), 201).field("id")
+		}
+		lost, id := of("other"), of("test")
+		if err := os.Remove(gone); err != nil {
+			t.Fatal(err)
+		}
+		got := b.wantError(b.post("/v1/sessions/"+id+"/branch", "{}"), narya.CodeConflict)
+		if !strings.Contains(got.field("message"), gone) || !strings.Contains(got.field("message"), "move") {
+			t.Errorf("got %s, want the directory %s and what to do", got, gone)
+		}
+		for _, id := range []string{id, lost} {
+			b.want(b.post("/v1/sessions/"+id+"/move", `{"repository":`+quote(here)+`}`), 200)
+		}
+		b.want(b.post("/v1/sessions/"+id+"/branch", "{}"), 201)
+		b.close()
+		b = begin(t, bedOptions{before: b, host: host.Options{Roots: []string{"/"}}})
+		if got := b.wantError(b.post("/v1/sessions/"+lost+"/branch", "{}"), narya.CodeConflict); !strings.Contains(got.field("message"), "other") {
+			t.Errorf("got %s, want the name of the agent", got)
+		}
+	})
+}
+
 // A branch has the conversation up to its entry, is set up as its parent is, and its agent
 // is told what was said.
 func TestBranch(t *testing.T) {
