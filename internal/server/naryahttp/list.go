@@ -25,6 +25,12 @@ func (b *Binding) page(r *request, scope ...string) (page, error) {
 	return page{limit, cursor, func(place string) string { return b.host.Seal(place, scope...) }}, nil
 }
 
+// weigh is how many bytes of an answer an item takes.
+func weigh(item any) int {
+	data, _ := encode(item) // what cannot be encoded fails as the page is written
+	return len(data)
+}
+
 // listed is a page of a list.
 type listed[T any] struct {
 	Items      []T    `json:"items"`

@@ -64,6 +64,8 @@ func writeAsked[T any](
 	}
 	place := askedPlaceOf(at.Cursor)
 	var items []T
+	bytes := 0
+	full := func() bool { return len(items) == at.Limit || bytes >= pageBytes }
 	for range at.Limit { // one interrupt at a time: a pack may stand on two pages
 		inbox, _, next, err := b.host.Inbox(r.Context(), r.principal(), session, place.before, 1)
 		if err != nil {
@@ -81,16 +83,16 @@ func writeAsked[T any](
 			}
 			for _, e := range events {
 				one, ok := item(e.Event, e.of)
-				if ok && e.waits && len(items) == at.Limit {
+				if ok && e.waits && full() {
 					place.interrupt = asked.InterruptID
 					return writeList(w, at, items, place.String())
 				}
 				if place.told++; ok && e.waits {
-					items = append(items, one)
+					items, bytes = append(items, one), bytes+weigh(one)
 				}
 			}
 		}
-		if place = (askedPlace{before: next}); next == "" || len(items) == at.Limit {
+		if place = (askedPlace{before: next}); next == "" || full() {
 			break
 		}
 	}
@@ -297,16 +299,24 @@ func (b *Binding) decisions(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	list, next, err := b.host.Decisions(r.Context(), r.principal(), host.DecisionFilter{
-		Session: session, Decision: word, Cursor: at.Cursor, Limit: at.Limit,
-	})
-	if err != nil {
-		return listError(err)
-	}
+	const together = 4 // the facts of each decision may be large
 	var items []audited
-	for _, s := range list {
-		if item, ok := b.audited(s); ok {
-			items = append(items, item)
+	next := at.Cursor
+	for bytes, looked := 0, 0; looked < at.Limit && bytes < pageBytes; looked += together {
+		var list []host.Settled
+		list, next, err = b.host.Decisions(r.Context(), r.principal(), host.DecisionFilter{
+			Session: session, Decision: word, Cursor: next, Limit: min(together, at.Limit-looked),
+		})
+		if err != nil {
+			return listError(err)
+		}
+		for _, s := range list {
+			if item, ok := b.audited(s); ok {
+				items, bytes = append(items, item), bytes+weigh(item)
+			}
+		}
+		if next == "" {
+			break
 		}
 	}
 	return writeList(w, at, items, next)
