@@ -49,7 +49,8 @@ type WorkflowFilter struct {
 }
 
 // Workflows lists the workflows of the sessions that the caller may see and that speak
-// Narya, the newest first. A page may be shorter than its limit and still have a next one.
+// Narya, the newest first. A page may be shorter than its limit and still have a next one:
+// what is damaged is left out, as the log says.
 func (h *Host) Workflows(ctx context.Context, p access.Principal, f WorkflowFilter) (list []WorkflowSummary, next string, err error) {
 	if !h.ready.Load() {
 		return nil, "", h.notReady()
@@ -73,10 +74,14 @@ func (h *Host) Workflows(ctx context.Context, p access.Principal, f WorkflowFilt
 			continue
 		}
 		s, _, err := h.workflowBegan(ctx, row)
-		if err != nil {
+		switch {
+		case errors.Is(err, journal.ErrDamaged): // it costs no other workflow its place
+			h.damaged(journal.Damage{Session: row.Session, Key: row.Key(), Cause: err})
+		case err != nil && ignoreGone(err) != nil:
 			return nil, "", err
+		case err == nil:
+			list = append(list, s)
 		}
-		list = append(list, s)
 	}
 	return list, next, nil
 }

@@ -135,4 +135,30 @@ func damageIsAJump(t *testing.T, last uint64) {
 	})
 }
 
+// A workflow of a session that is damaged costs no other its place in the list.
+func TestWorkflowsBesideDamage(t *testing.T) {
+	bubble(t, bedOptions{}, func(t *testing.T, b *bed) {
+		var runs []string
+		for _, id := range []string{"one", "two", "three"} {
+			b.create(id, "")
+			definition := quote("workflow: 1\nnodes:\n  a: {set: {x: y}, next: b}\n  b: {end: completed}\n")
+			run := b.want(b.post("/v1/workflows", `{"sessionId":"`+uuidOf(id)+`","definition":`+definition+`}`), 202)
+			runs = append(runs, run.field("runId"))
+			pass(time.Second)
+		}
+		b.close()
+		before := *b
+		before.journal = &worn{b.journal, "two", 2, 4}
+		next := begin(t, bedOptions{before: &before})
+		var got []string
+		for _, item := range next.want(next.get("/v1/workflows"), 200).items("items") {
+			got = append(got, text(item, "runId"))
+		}
+		if want := []string{runs[2], runs[0]}; !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		next.wantError(next.get("/v1/workflows/"+runs[1]), narya.CodeInternal)
+	})
+}
+
 func sameEvent(a, b event) bool { return a.data == b.data }
