@@ -1,6 +1,10 @@
 package facts
 
-import "github.com/mahati-host/mahati/narad"
+import (
+	"cmp"
+
+	"github.com/mahati-host/mahati/narad"
+)
 
 // The names of facts by which sessions speak to each other, beside Intercom.
 const (
@@ -39,13 +43,18 @@ type Delivered struct {
 	Code      string `json:"code,omitzero"`
 }
 
-// AskClosed is the payload of IntercomClosed: nobody can answer the ask any more. In the
-// session that asked it names the other one, which is to be told.
+// AskClosed is the payload of IntercomClosed: nobody can answer the ask any more, and nobody
+// waits for it. The session that ends it names the other one, which is to be told: ToSessionID
+// where it had asked, FromSessionID where it was asked. What it is told names none.
 type AskClosed struct {
-	AskID       string `json:"askId"`
-	Reason      string `json:"reason"`
-	ToSessionID string `json:"toSessionId,omitzero"`
+	AskID         string `json:"askId"`
+	Reason        string `json:"reason"`
+	ToSessionID   string `json:"toSessionId,omitzero"`
+	FromSessionID string `json:"fromSessionId,omitzero"`
 }
+
+// Tell returns the session that is to be told of the end, "" for none.
+func (c AskClosed) Tell() string { return cmp.Or(c.ToSessionID, c.FromSessionID) }
 
 // Speaker is the session that a message came from, by its name.
 type Speaker struct {

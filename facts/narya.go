@@ -85,6 +85,8 @@ type Told struct {
 	// Kind is one of message, ask and answer. AskID joins the last two.
 	Kind  string `json:"kind"`
 	AskID string `json:"askId,omitzero"`
+	// RunID is the run that it begins, or for which it waits, "" for an answer.
+	RunID string `json:"runId,omitzero"`
 }
 
 // Published is the payload of Extension (R44).

@@ -132,7 +132,7 @@ func (p *projection) intercom(f facts.Told) {
 	if f.AskID != "" {
 		told.AskID = UUID(KindAsk, f.AskID)
 	}
-	p.entry(MessageEntryID(p.event.SessionID, f.MessageID), EntryIntercom, p.event.RunID)
+	p.entry(MessageEntryID(p.event.SessionID, f.MessageID), EntryIntercom, cmp.Or(f.RunID, p.event.RunID))
 	p.tell(told)
 }
 

@@ -77,6 +77,8 @@ const (
 	RefusedScope Refusal = "scope"
 	// RefusedArchived: an archived session takes no new work.
 	RefusedArchived Refusal = "archived"
+	// RefusedArchivedOther: the session that is spoken to was archived.
+	RefusedArchivedOther Refusal = "archived_other"
 	// RefusedNobody: no session is called so. RefusedSelf: the session is the one that speaks.
 	RefusedNobody Refusal = "nobody"
 	RefusedSelf   Refusal = "self"
@@ -94,6 +96,8 @@ const (
 	RefusedNotOffered Refusal = "not_offered"
 	// RefusedBusy: something is active in the session, or waits.
 	RefusedBusy Refusal = "busy"
+	// RefusedUntold: others are to be told of something before the session is deleted.
+	RefusedUntold Refusal = "untold"
 	// RefusedID: no session can have the id.
 	RefusedID Refusal = "id"
 	// What a session cannot be set up with, as the host knows: a directory, an agent, a
@@ -111,6 +115,16 @@ func refuse(s Status, detail string) Answer { return Answer{Status: s, Detail: d
 // refuseArchived refuses new work of a session that was put away.
 func refuseArchived() Answer {
 	return Answer{Status: Conflict, Detail: "the session is archived", Err: RefusedArchived}
+}
+
+// RefuseBusy refuses what needs a session at rest.
+func RefuseBusy() Answer {
+	return Answer{Status: Conflict, Detail: "a run is active or a message is waiting", Err: RefusedBusy}
+}
+
+// refuseFull refuses a message for which the queue has no room.
+func refuseFull() Answer {
+	return Answer{Status: Conflict, Detail: "the queue of the session is full", Err: RefusedFull}
 }
 
 // refuseRecord refuses an agent's record.

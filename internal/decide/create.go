@@ -19,7 +19,7 @@ func (c Create) propose(d *draft) Answer {
 }
 
 // Archive puts a session away; Restore takes it back. Archiving needs an idle session
-// with an empty queue (R8).
+// with an empty queue (R8). The asks that it is part of end: nobody could answer them.
 type Archive struct{}
 
 func (Archive) propose(d *draft) Answer {
@@ -29,8 +29,10 @@ func (Archive) propose(d *draft) Answer {
 	case d.desk.Archived:
 		return Answer{Status: AlreadyApplied}
 	case d.busy():
-		return Answer{Status: Conflict, Detail: "a run is active or a message is waiting", Err: RefusedBusy}
+		return RefuseBusy()
 	}
+	d.closeAsks("archived")
+	d.subject()
 	d.add(facts.Session(facts.SessionArchived, facts.Archived{}))
 	return Answer{Status: Accepted}
 }

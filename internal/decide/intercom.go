@@ -2,6 +2,7 @@ package decide
 
 import (
 	"github.com/mahati-host/mahati/facts"
+	"github.com/mahati-host/mahati/internal/desk"
 )
 
 // Bounds of what a session has to do with others at once (R44).
@@ -17,8 +18,9 @@ type Tell struct {
 	Content string
 	// Ask wants an answer. It ends with the turn in which it was put.
 	Ask bool
-	// ToSessionID is "" where no session is called so.
+	// ToSessionID is "" where no session is called so. ToArchived says that it was put away.
 	ToSessionID string
+	ToArchived  bool
 	// RunID is the run that speaks, "" for a client; AgentID is its own name of the record.
 	RunID   string
 	AgentID string
@@ -38,6 +40,8 @@ func (t Tell) propose(d *draft) Answer {
 		return Answer{Status: NotFound, Detail: "no session has that name", Err: RefusedNobody}
 	case t.ToSessionID == d.state.SessionID():
 		return Answer{Status: Rejected, Detail: "a session does not speak to itself", Err: RefusedSelf}
+	case t.ToArchived:
+		return Answer{Status: Conflict, Detail: "the session " + t.To + " is archived", Err: RefusedArchivedOther}
 	case t.Ask && len(d.desk.Asking) >= maxAsks:
 		return Answer{Status: Conflict, Detail: "too many asks of the session are open", Err: RefusedOutbox}
 	}
@@ -98,8 +102,15 @@ func (a AnswerAsk) propose(d *draft) Answer {
 }
 
 // Receive brings what another session said. A message or an ask starts a turn, or waits for
-// one as every message does; an answer starts none: who asked waits for it.
+// one as every message does; an answer starts none: who asked waits for it. A refusal is for
+// now, see [Undeliverable].
 type Receive struct{ Told facts.Told }
+
+// Undeliverable reports whether what another session refused can be delivered at no later time:
+// the session is gone, or an ask would wait in one that was put away.
+func (r Receive) Undeliverable(a Answer) bool {
+	return a.Status == NotFound || a.Err == RefusedArchived && r.Told.Kind == facts.Ask
+}
 
 func (r Receive) propose(d *draft) Answer {
 	switch {
@@ -110,14 +121,19 @@ func (r Receive) propose(d *draft) Answer {
 	case r.Told.Kind == facts.Ask && len(d.desk.Asked) >= maxAsks:
 		return Answer{Status: Conflict, Detail: "too many asks wait for the session", Err: RefusedFull}
 	}
-	d.add(facts.Session(facts.Intercom, r.Told))
 	if r.Told.Kind == facts.Answered {
+		d.hear(r.Told)
 		return Answer{Status: Accepted}
 	}
 	q := facts.Queued{
 		MessageID: r.Told.MessageID, RunID: d.env.NewID(), Kind: facts.Start, Content: r.Told.Content,
 		Intercom: &facts.Speaker{Name: r.Told.From, Kind: r.Told.Kind, AskID: r.Told.AskID},
 	}
+	if len(d.desk.Queue) >= d.env.QueueLimit {
+		return refuseFull()
+	}
+	r.Told.RunID = q.RunID
+	d.add(facts.Session(facts.Intercom, r.Told))
 	if !d.busy() && d.env.MayStart {
 		d.start(q, true, false)
 		return Answer{Status: Accepted, RunID: q.RunID}
@@ -132,11 +148,24 @@ func (r Receive) propose(d *draft) Answer {
 	return answer
 }
 
-// ReceiveEnd tells that an ask of another session has ended without an answer.
+// hear records an answer, in the run that asked while that is open.
+func (d *draft) hear(told facts.Told) {
+	ask, _ := d.desk.Asks(told.AskID)
+	if run, open := d.run(ask.RunID); open {
+		d.in(run, facts.Run(run.RootRunID, run.RunID, facts.Intercom, told))
+		return
+	}
+	d.add(facts.Session(facts.Intercom, told))
+}
+
+// ReceiveEnd tells that an ask has ended without an answer, in the other session that has to
+// do with it.
 type ReceiveEnd struct{ AskID, Reason string }
 
 func (r ReceiveEnd) propose(d *draft) Answer {
-	if _, open := d.desk.OpenAsk(r.AskID); !open {
+	_, asked := d.desk.OpenAsk(r.AskID)
+	_, asks := d.desk.Asks(r.AskID)
+	if !asked && !asks {
 		return Answer{Status: AlreadyApplied}
 	}
 	d.closing = true
@@ -144,28 +173,56 @@ func (r ReceiveEnd) propose(d *draft) Answer {
 	return Answer{Status: Accepted}
 }
 
-// NextOutgoing asks what is to be delivered first: the answer names the sequence of its
-// fact, 0 for nothing. It changes nothing.
-type NextOutgoing struct{}
+// NextOutgoing asks what is to be delivered first to other sessions than those that take
+// nothing now: the answer names the sequence of its fact, 0 for nothing. It changes nothing.
+type NextOutgoing struct{ Except []string }
 
-func (NextOutgoing) propose(d *draft) Answer {
-	answer := Answer{Status: AlreadyApplied}
-	if len(d.desk.Outbox) > 0 {
-		answer.SessionSequence = d.desk.Outbox[0].Sequence
-	}
-	return answer
+func (n NextOutgoing) propose(d *draft) Answer {
+	next, _ := d.desk.Next(n.Except)
+	return Answer{Status: AlreadyApplied, SessionSequence: next.Sequence}
 }
 
 // Deliver records that something was delivered, or with a code that it never will be.
 type Deliver struct{ MessageID, Code string }
 
 func (c Deliver) propose(d *draft) Answer {
-	if len(d.desk.Outbox) == 0 || d.desk.Outbox[0].MessageID != c.MessageID {
+	if !d.desk.First(c.MessageID) {
 		return Answer{Status: AlreadyApplied}
 	}
 	d.closing = true
 	d.add(facts.Session(facts.IntercomDelivered, facts.Delivered(c)))
 	return Answer{Status: Accepted}
+}
+
+// CloseAsks ends every ask that the session, which must be at rest, is part of: it is about to
+// be deleted.
+type CloseAsks struct{ Reason string }
+
+func (c CloseAsks) propose(d *draft) Answer {
+	if d.state.HasOpenWork() || len(d.desk.Queue) > 0 {
+		return RefuseBusy()
+	}
+	d.closing = true
+	if d.closeAsks(c.Reason); len(d.facts) == 0 {
+		return Answer{Status: AlreadyApplied}
+	}
+	return Answer{Status: Accepted}
+}
+
+// closeAsks ends every ask that the session is part of, as one that it asked and as one that
+// was asked: the others are told.
+func (d *draft) closeAsks(reason string) {
+	for _, ask := range d.desk.Asking {
+		d.add(facts.Session(facts.IntercomClosed, facts.AskClosed{AskID: ask.AskID, Reason: reason, ToSessionID: ask.ToSessionID}))
+	}
+	for _, ask := range d.desk.Asked {
+		d.refuseAsk(ask, reason)
+	}
+}
+
+// refuseAsk ends an ask that another session put to this one.
+func (d *draft) refuseAsk(ask desk.Asked, reason string) {
+	d.add(facts.Session(facts.IntercomClosed, facts.AskClosed{AskID: ask.AskID, Reason: reason, FromSessionID: ask.FromSessionID}))
 }
 
 // endAsks ends the asks of a run that ends: nobody waits for their answers any more (R44).

@@ -130,7 +130,7 @@ func (m Message) steer(d *draft, active string) Answer {
 // enqueue lets a message wait.
 func (d *draft) enqueue(q facts.Queued) Answer {
 	if len(d.desk.Queue) >= d.env.QueueLimit {
-		return Answer{Status: Conflict, Detail: "the queue of the session is full", Err: RefusedFull}
+		return refuseFull()
 	}
 	fact := facts.Session(facts.InputQueued, q)
 	d.markQueued(fact)
@@ -141,7 +141,7 @@ func (d *draft) enqueue(q facts.Queued) Answer {
 	return Answer{Status: Accepted, RunID: q.RunID, MessageID: q.MessageID, Queued: true}
 }
 
-// withdraw takes a message out of the queue.
+// withdraw takes a message out of the queue. An ask that came with it ends.
 func (d *draft) withdraw(q desk.Waiting) Answer {
 	fact := facts.Session(facts.InputWithdrawn, facts.Withdrawn{MessageID: q.MessageID, RunID: q.RunID})
 	d.markQueued(fact)
@@ -149,6 +149,11 @@ func (d *draft) withdraw(q desk.Waiting) Answer {
 		facts.SetStatus(&fact.Event, facts.Waiting, facts.Idle)
 	}
 	d.add(fact)
+	if q.Intercom != nil {
+		if ask, open := d.desk.OpenAsk(q.Intercom.AskID); open {
+			d.refuseAsk(ask, "withdrawn")
+		}
+	}
 	return Answer{Status: Accepted, RunID: q.RunID}
 }
 

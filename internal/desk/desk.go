@@ -304,7 +304,7 @@ func inner[V any](m *map[string]map[string]V, key string) map[string]V {
 
 // version changes when the meaning of an encoded desk does: one of another version is
 // made again from its facts.
-const version = 7
+const version = 8
 
 type encoded struct {
 	Version int

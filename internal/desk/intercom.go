@@ -16,10 +16,45 @@ type Intercom struct {
 	Asked  []Asked
 }
 
-// Outgoing is a fact that another session is to be told of.
+// Outgoing is a fact that another session is to be told of: something that was said, or, under
+// the id of the ask, the end of one.
 type Outgoing struct {
-	MessageID string
-	Sequence  int64
+	MessageID   string
+	Sequence    int64
+	ToSessionID string
+	// AskID is the ask that it is, or that it ends.
+	AskID string
+	Ends  bool
+}
+
+// Next returns what is to be delivered first, leaving out what is for sessions that take
+// nothing now. They are told of ends all the same, which make room there; but of none before
+// its ask.
+func (s *Intercom) Next(except []string) (Outgoing, bool) {
+	waits := map[string]bool{}
+	for _, o := range s.Outbox {
+		switch {
+		case o.Ends && !waits[o.AskID], !o.Ends && !slices.Contains(except, o.ToSessionID):
+			return o, true
+		}
+		waits[o.AskID] = true
+	}
+	return Outgoing{}, false
+}
+
+// First reports whether nothing must be delivered before the message with that id.
+func (s *Intercom) First(messageID string) bool {
+	at := slices.IndexFunc(s.Outbox, func(o Outgoing) bool { return o.MessageID == messageID })
+	if at < 0 {
+		return false
+	}
+	is := s.Outbox[at]
+	return !slices.ContainsFunc(s.Outbox[:at], func(o Outgoing) bool {
+		if is.Ends {
+			return !o.Ends && o.AskID == is.AskID
+		}
+		return !o.Ends && o.ToSessionID == is.ToSessionID
+	})
 }
 
 // Asking is an ask that waits for its answer.
@@ -47,6 +82,15 @@ func (s *Intercom) OpenAsk(askID string) (Asked, bool) {
 	return s.Asked[i], true
 }
 
+// Asks returns the session's own open ask of that id.
+func (s *Intercom) Asks(askID string) (Asking, bool) {
+	i := slices.IndexFunc(s.Asking, func(a Asking) bool { return a.AskID == askID })
+	if i < 0 {
+		return Asking{}, false
+	}
+	return s.Asking[i], true
+}
+
 // AskOf returns the session's own open ask that was sent as a message.
 func (s *Intercom) AskOf(messageID string) (Asking, bool) {
 	i := slices.IndexFunc(s.Asking, func(a Asking) bool { return a.MessageID == messageID })
@@ -60,7 +104,11 @@ func (s *Intercom) apply(c *narad.Custom) {
 	switch c.Name {
 	case facts.IntercomSent:
 		f, _ := facts.Read[facts.Sent](c, c.Name)
-		s.Outbox = append(s.Outbox, Outgoing{f.MessageID, c.SessionSequence})
+		o := Outgoing{MessageID: f.MessageID, Sequence: c.SessionSequence, ToSessionID: f.ToSessionID}
+		if f.Kind == facts.Ask {
+			o.AskID = f.AskID
+		}
+		s.Outbox = append(s.Outbox, o)
 		if f.Kind == facts.Ask {
 			s.Asking = append(s.Asking, Asking{f.AskID, f.MessageID, f.ToSessionID, f.RunID})
 		} else {
@@ -76,12 +124,11 @@ func (s *Intercom) apply(c *narad.Custom) {
 		}
 	case facts.IntercomClosed:
 		f, _ := facts.Read[facts.AskClosed](c, c.Name)
-		if f.ToSessionID == "" {
-			s.answered(f.AskID)
-			return
-		}
+		s.answered(f.AskID)
 		s.ended(f.AskID)
-		s.Outbox = append(s.Outbox, Outgoing{f.AskID, c.SessionSequence})
+		if to := f.Tell(); to != "" {
+			s.Outbox = append(s.Outbox, Outgoing{f.AskID, c.SessionSequence, to, f.AskID, true})
+		}
 	case facts.IntercomDelivered:
 		f, _ := facts.Read[facts.Delivered](c, c.Name)
 		s.Outbox = slices.DeleteFunc(s.Outbox, func(o Outgoing) bool { return o.MessageID == f.MessageID })

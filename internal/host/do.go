@@ -82,7 +82,7 @@ func (h *Host) perform(ctx context.Context, p access.Principal, r Request) (deci
 		t.command = start
 	}
 	if tell, ok := r.Command.(decide.Tell); ok {
-		tell.ToSessionID, err = h.addressee(ctx, tell.To, func(workspace string) bool {
+		err = h.addressee(ctx, &tell, func(workspace string) bool {
 			return access.Authorize(p, access.SendMessage, workspace) == nil
 		})
 		if err != nil {

@@ -146,6 +146,7 @@ type Host struct {
 	executors *executor.Executors
 	awaited   awaited
 	answers   answers
+	shut      shut
 	told      told
 
 	mu     sync.Mutex
@@ -365,7 +366,7 @@ func (h *Host) wakeWaiting(session string) {
 // fire performs a due timer.
 func (h *Host) fire(ctx context.Context, row journal.TimerRow) error {
 	if row.ID == index.OutboxTimerID {
-		return h.deliver(ctx, row.Session)
+		return h.fireOutbox(ctx, row.Session)
 	}
 	if row.Session == "" && row.ID == retentionTimer {
 		return h.fireRetention(ctx, row)

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -37,15 +38,35 @@ func (h *Host) nameFor(ctx context.Context, id string, c facts.Created) (string,
 	digits := strings.ReplaceAll(narya.UUID(narya.KindSession, id), "-", "")
 	for _, n := range []int{6, 12} {
 		name := slug + "-" + digits[len(digits)-n:]
-		_, err := journal.Get[journal.AliasRow](ctx, h.journal, index.IntercomName(name))
-		if errors.Is(err, journal.ErrNotFound) {
-			return name, nil
-		}
+		given, err := h.given(ctx, name)
 		if err != nil {
 			return "", fmt.Errorf("look for the name of a session: %w", err)
 		}
+		if !given {
+			return name, nil
+		}
 	}
 	return slug + "-" + digits, nil
+}
+
+// given reports whether a session has a name, or had it before it was deleted.
+func (h *Host) given(ctx context.Context, name string) (bool, error) {
+	for _, key := range []journal.Key{index.IntercomName(name), index.IntercomGone(name)} {
+		_, err := journal.Get[journal.AliasRow](ctx, h.journal, key)
+		if !errors.Is(err, journal.ErrNotFound) {
+			return err == nil, err
+		}
+	}
+	return false, nil
+}
+
+// keepName keeps the name of a session that is being deleted from being given again.
+func (h *Host) keepName(ctx context.Context, session, name string) error {
+	if name == "" {
+		return nil
+	}
+	key := index.IntercomGone(name)
+	return h.carry(ctx, journal.Put{Row: journal.AliasRow{Space: key.Space, Alias: key.ID, ID: session}})
 }
 
 // slugOf is a text in lower-case letters, digits and hyphens.
@@ -64,25 +85,26 @@ func slugOf(text string) string {
 	return strings.Trim(string(out), "-")
 }
 
-// unique are the conditions of a batch with the first fact of a session: none has the name of
-// another one (R44), and none is shown as another one is (R5).
+// unique are the conditions of a batch with the first fact of a session: none has the name that
+// another one has or had (R44), and none is shown as another one is (R5).
 func unique(id string, fact narad.Authority) []journal.Condition {
 	created, ok := facts.Read[facts.Created](fact, facts.SessionCreated)
 	if !ok {
 		return nil
 	}
 	conditions := []journal.Condition{journal.IfAbsent{Key: alike(id)}}
-	if created.IntercomName != "" {
-		conditions = append(conditions, journal.IfAbsent{Key: index.IntercomName(created.IntercomName)})
+	if name := created.IntercomName; name != "" {
+		conditions = append(conditions, journal.IfAbsent{Key: index.IntercomName(name)}, journal.IfAbsent{Key: index.IntercomGone(name)})
 	}
 	return conditions
 }
 
-// addressee returns the session of a name, "" where there is none that may be spoken to.
-func (h *Host) addressee(ctx context.Context, name string, may func(workspace string) bool) (string, error) {
-	key := index.IntercomName(name)
+// addressee completes what is to be said with the session of the name, "" where there is none
+// that may be spoken to.
+func (h *Host) addressee(ctx context.Context, t *decide.Tell, may func(workspace string) bool) error {
+	key := index.IntercomName(t.To)
 	if key.Validate() != nil {
-		return "", nil
+		return nil
 	}
 	row, err := journal.Get[journal.AliasRow](ctx, h.journal, key)
 	var of journal.SessionRow
@@ -91,41 +113,115 @@ func (h *Host) addressee(ctx context.Context, name string, may func(workspace st
 	}
 	switch {
 	case errors.Is(err, journal.ErrNotFound), errors.Is(err, journal.ErrDeleted):
-		return "", nil
+		return nil
 	case err != nil:
-		return "", fmt.Errorf("find a session by its name: %w", err)
-	case !may(of.Workspace):
-		return "", nil
+		return fmt.Errorf("find a session by its name: %w", err)
+	case may(of.Workspace):
+		t.ToSessionID, t.ToArchived = row.Session, of.State == index.Archived
 	}
-	return row.Session, nil
+	return nil
 }
 
-// deliver tells others what a session has for them, in its order, until nothing is left.
-// Where it fails the timer comes again. What was taken is taken once: its command's id is
-// that of the fact.
-func (h *Host) deliver(ctx context.Context, session string) error {
+// deliver tells others what a session has for them, to each in its order, and returns those
+// that take nothing now: what is for them stays, and keeps nobody else from hearing. What was
+// taken is taken once: its command's id is that of the fact.
+func (h *Host) deliver(ctx context.Context, session string) (shut []string, err error) {
 	for {
-		next, err := h.hand(ctx, session, &task{command: decide.NextOutgoing{}, actor: hostActor, reply: make(chan reply, 1)})
+		next, err := h.hand(ctx, session, &task{command: decide.NextOutgoing{Except: shut}, actor: hostActor, reply: make(chan reply, 1)})
 		if err != nil || next.SessionSequence == 0 {
-			return err
+			return shut, err
 		}
 		fact, err := h.fact(ctx, session, next.SessionSequence)
 		if err != nil {
-			return fmt.Errorf("read what is to be delivered: %w", err)
+			return shut, fmt.Errorf("read what is to be delivered: %w", err)
 		}
-		done, err := h.deliverFact(ctx, session, fact)
-		if err != nil {
-			return err
+		to, done, err := h.deliverFact(ctx, session, fact)
+		switch {
+		case errors.Is(err, errShut):
+			shut = append(shut, to)
+			h.shut.note(to, session)
+			continue
+		case err != nil:
+			return shut, err
 		}
 		if _, err = h.hand(ctx, session, &task{command: done, actor: hostActor, reply: make(chan reply, 1)}); err != nil {
-			return err
+			return shut, err
 		}
 	}
 }
 
-// deliverFact tells another session of one fact, and returns what became of it.
-func (h *Host) deliverFact(ctx context.Context, session string, fact narad.Authority) (decide.Deliver, error) {
-	var to, id string
+// fireOutbox delivers what a session has for others. What stays is tried again after a
+// growing pause, and as soon as who took nothing has room.
+func (h *Host) fireOutbox(ctx context.Context, session string) error {
+	shut, err := h.deliver(ctx, session)
+	if err == nil && len(shut) > 0 {
+		h.opt.Logger.Debug("sessions take nothing now", "session", session, "to", shut)
+	}
+	return err
+}
+
+// errShut says that a session takes nothing now: it is archived, its queue is full, or as many
+// asks wait in it as may.
+var errShut = errors.New("the session takes nothing now")
+
+// shut are the sessions that took nothing, each with those that have something for it.
+type shut struct {
+	mu   sync.Mutex
+	from map[string]map[string]bool // guarded by mu
+}
+
+func (s *shut) note(to, from string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.from == nil {
+		s.from = map[string]map[string]bool{}
+	}
+	if s.from[to] == nil {
+		s.from[to] = map[string]bool{}
+	}
+	s.from[to][from] = true
+}
+
+// take returns who has something for a session, and forgets them.
+func (s *shut) take(to string) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := slices.Collect(maps.Keys(s.from[to]))
+	delete(s.from, to)
+	return list
+}
+
+// opens lets those try again who have something for the session, where a fact makes room.
+func (o *owner) opens(fact narad.Authority) {
+	switch f := fact.(type) {
+	case *narad.RunStarted:
+		if f.RunID != f.RootRunID {
+			return
+		}
+	case *narad.Custom:
+		if !slices.Contains(opening, f.Name) {
+			return
+		}
+	default:
+		return
+	}
+	o.open()
+}
+
+// open lets those try again who have something for the session.
+func (o *owner) open() {
+	for _, from := range o.host.shut.take(o.id) {
+		o.host.timers.Again(journal.TimerKey(from, index.OutboxTimerID))
+	}
+}
+
+// opening are facts after which a session may take what it did not before.
+var opening = []string{facts.SessionRestored, facts.InputWithdrawn, facts.IntercomSent, facts.IntercomClosed}
+
+// deliverFact tells another session of one fact, and returns what became of it: errShut where
+// it is for later.
+func (h *Host) deliverFact(ctx context.Context, session string, fact narad.Authority) (to string, done decide.Deliver, err error) {
+	var id string
 	var c decide.Command
 	if s, ok := facts.Read[facts.Sent](fact, facts.IntercomSent); ok {
 		to, id = s.ToSessionID, s.MessageID
@@ -134,7 +230,7 @@ func (h *Host) deliverFact(ctx context.Context, session string, fact narad.Autho
 		}}
 	} else {
 		closed, _ := facts.Read[facts.AskClosed](fact, facts.IntercomClosed)
-		to, id, c = closed.ToSessionID, closed.AskID, decide.ReceiveEnd{AskID: closed.AskID, Reason: closed.Reason}
+		to, id, c = closed.Tell(), closed.AskID, decide.ReceiveEnd{AskID: closed.AskID, Reason: closed.Reason}
 	}
 	command := fmt.Sprintf("%s:%d", session, fact.Envelope().SessionSequence)
 	hash := sha256.Sum256([]byte(command))
@@ -142,19 +238,26 @@ func (h *Host) deliverFact(ctx context.Context, session string, fact narad.Autho
 		command: c, actor: hostActor, commandID: command, hash: hash[:],
 		keys: []journal.Key{journal.CommandKey(to, "intercom", command)}, reply: make(chan reply, 1),
 	})
+	done.MessageID = id
+	receive, said := c.(decide.Receive)
 	switch {
 	case errors.Is(err, journal.ErrDeleted), errors.Is(err, journal.ErrNotFound):
-		return decide.Deliver{MessageID: id, Code: "gone"}, nil
+		done.Code = "gone"
 	case errors.Is(err, journal.ErrDamaged): // it costs no other session what that has to say to others
-		return decide.Deliver{MessageID: id, Code: "damaged"}, nil
+		done.Code = "damaged"
+	case errors.Is(err, ErrOverloaded) && said: // nor does one that has much to do
+		return to, done, errShut
 	case err != nil:
-		return decide.Deliver{}, fmt.Errorf("deliver to another session: %w", err)
+		return to, done, fmt.Errorf("deliver to another session: %w", err)
 	case a.Status == decide.NotFound:
-		return decide.Deliver{MessageID: id, Code: "gone"}, nil
-	case a.Status != decide.Accepted && a.Status != decide.AlreadyApplied:
-		return decide.Deliver{MessageID: id, Code: orElse(string(a.Err), string(a.Status))}, nil
+		done.Code = "gone"
+	case a.Status == decide.Accepted, a.Status == decide.AlreadyApplied:
+	case said && receive.Undeliverable(a):
+		done.Code = orElse(string(a.Err), string(a.Status))
+	default:
+		return to, done, errShut
 	}
-	return decide.Deliver{MessageID: id}, nil
+	return to, done, nil
 }
 
 func orElse(s, otherwise string) string {
@@ -203,13 +306,11 @@ func (h *handle) Tell(ctx context.Context, t agent.Telling) (askID string, err e
 	if err != nil {
 		return "", err
 	}
-	to, err := h.o.host.addressee(ctx, t.To, func(w string) bool { return w == workspace })
-	if err != nil {
+	c := decide.Tell{To: t.To, Content: t.Content, Ask: t.Ask, RunID: h.info.RunID, AgentID: shorten(t.AgentID)}
+	if err := h.o.host.addressee(ctx, &c, func(w string) bool { return w == workspace }); err != nil {
 		return "", err
 	}
-	a, err := h.do(ctx, &task{command: decide.Tell{
-		To: t.To, ToSessionID: to, Content: t.Content, Ask: t.Ask, RunID: h.info.RunID, AgentID: shorten(t.AgentID),
-	}})
+	a, err := h.do(ctx, &task{command: c})
 	if err == nil && !a.Status.Accepted() {
 		err = invalid(a.Detail)
 	}

@@ -221,7 +221,7 @@ func (o *owner) perform(t *task) {
 func (o *owner) answer(t *task) (decide.Answer, error) {
 	ctx := context.WithoutCancel(o.host.life)
 	if t.remove {
-		return o.remove(ctx)
+		return o.remove(ctx, t.shut)
 	}
 	if first, known, err := o.firstAnswer(ctx, t); known || err != nil {
 		return first, err
@@ -322,15 +322,22 @@ func (o *owner) settlePlace() {
 	}
 }
 
-// remove deletes the session, which must be idle.
-func (o *owner) remove(ctx context.Context) (decide.Answer, error) {
+// remove deletes the session, which must be idle, and have told all others that take something
+// what they are to know: the ends of the asks that it was part of above all.
+func (o *owner) remove(ctx context.Context, shut []string) (decide.Answer, error) {
 	d := o.control.Desk
 	_, side := traceOf(o.id)
+	_, untold := d.Next(shut)
 	switch {
 	case !d.Exists() && !side:
 		return decide.Answer{Status: decide.NotFound, Detail: "no such session"}, nil
 	case o.control.Session.HasOpenWork(), len(d.Queue) > 0:
-		return decide.Answer{Status: decide.Conflict, Detail: "a run is active or a message is waiting"}, nil
+		return decide.RefuseBusy(), nil
+	case untold, len(d.Asking) > 0, len(d.Asked) > 0:
+		return decide.Answer{Status: decide.Conflict, Detail: "others are to be told of something", Err: decide.RefusedUntold}, nil
+	}
+	if err := o.host.keepName(ctx, o.id, d.Created.IntercomName); err != nil {
+		return decide.Answer{}, err
 	}
 	if err := o.host.removeTrace(ctx, o.id); err != nil {
 		return decide.Answer{}, err
@@ -342,6 +349,7 @@ func (o *owner) remove(ctx context.Context) (decide.Answer, error) {
 	if err != nil {
 		return decide.Answer{}, fmt.Errorf("delete session: %w", err)
 	}
+	o.open()
 	o.host.feed.Deleted(o.id)
 	o.host.sweepSoon()
 	return decide.Answer{Status: decide.Accepted}, nil

@@ -13,6 +13,7 @@ import (
 // react does what durable facts ask for.
 func (o *owner) react(list []narad.Authority) {
 	for i, fact := range list {
+		o.opens(fact)
 		switch f := fact.(type) {
 		case *narad.RunStarted:
 			o.began[f.RunID] = time.Now()

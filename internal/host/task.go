@@ -36,7 +36,9 @@ type task struct {
 	refusal decide.Answer
 	// remove, not a command, deletes the session.
 	remove bool
-	reply  chan reply // has room for the one reply
+	// shut are, for remove, the sessions that take nothing now: what is for them goes with it.
+	shut  []string
+	reply chan reply // has room for the one reply
 }
 
 type reply struct {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/mahati-host/mahati/internal/access"
+	"github.com/mahati-host/mahati/internal/decide"
 	"github.com/mahati-host/mahati/internal/feed"
 	"github.com/mahati-host/mahati/internal/index"
 	"github.com/mahati-host/mahati/internal/journal"
@@ -298,7 +299,12 @@ func (h *Host) asked(ctx context.Context, p access.Principal, row journal.Interr
 	}, nil
 }
 
-// Delete removes a session that is idle, for ever: its id answers ErrGone.
+// maxUntold is how often a session may get something to tell others while it is deleted.
+const maxUntold = 16
+
+// Delete removes a session that is idle, for ever: its id answers ErrGone. First the asks that
+// it is part of end, and the others know; what it had said to one that takes nothing now goes
+// with it. Where that fails the session is there, without these asks.
 func (h *Host) Delete(ctx context.Context, p access.Principal, id string) (Answer, error) {
 	if !h.ready.Load() {
 		return Answer{}, h.notReady()
@@ -310,5 +316,19 @@ func (h *Host) Delete(ctx context.Context, p access.Principal, id string) (Answe
 	if workspace == unknownSession {
 		return Answer{}, ErrNotFound
 	}
-	return h.hand(ctx, id, &task{remove: true, actor: hostActor, reply: make(chan reply, 1)})
+	for range maxUntold {
+		closed, err := h.hand(ctx, id, &task{command: decide.CloseAsks{Reason: "deleted"}, actor: hostActor, reply: make(chan reply, 1)})
+		if err != nil || closed.Status == decide.Conflict {
+			return closed, err
+		}
+		shut, err := h.deliver(ctx, id)
+		if err != nil {
+			return Answer{}, err
+		}
+		a, err := h.hand(ctx, id, &task{remove: true, shut: shut, actor: hostActor, reply: make(chan reply, 1)})
+		if err != nil || a.Err != decide.RefusedUntold {
+			return a, err
+		}
+	}
+	return Answer{}, fmt.Errorf("others go on to speak with the session: %w", ErrOverloaded)
 }

@@ -16,6 +16,10 @@ const OutboxTimerID = "intercom"
 // IntercomName names the row that leads from the name of a session to the session (R44).
 func IntercomName(name string) journal.Key { return journal.AliasKey("intercom.name", name) }
 
+// IntercomGone names the row that keeps the name of a deleted session from being given again.
+// It is of no session.
+func IntercomGone(name string) journal.Key { return journal.AliasKey("intercom.gone", name) }
+
 // IntercomAsk names the row that leads from an ask to the session that was asked.
 func IntercomAsk(askID string) journal.Key { return journal.AliasKey("intercom.ask", askID) }
 
@@ -47,8 +51,11 @@ func (c *changes) intercom(f *narad.Custom) {
 			c.place(AskEnd(told.AskID))
 		}
 	case facts.IntercomClosed:
-		if closed, _ := facts.Read[facts.AskClosed](f, f.Name); closed.ToSessionID != "" {
+		closed, _ := facts.Read[facts.AskClosed](f, f.Name)
+		if _, asks := c.desk.Asks(closed.AskID); asks || closed.ToSessionID != "" {
 			c.place(AskEnd(closed.AskID))
+		}
+		if closed.Tell() != "" {
 			c.outbox()
 		}
 	case facts.IntercomDelivered:

@@ -33,6 +33,7 @@ func (r rest) left(now time.Time) time.Duration {
 func (t *Timers) pass(ctx context.Context) (Outcome, time.Duration, error) {
 	t.passing.Lock()
 	defer t.passing.Unlock()
+	t.wake()
 	var all Outcome
 	now := t.options.Now()
 	sleep := t.options.MaxSleep

@@ -82,6 +82,7 @@ type Timers struct {
 	mu      sync.Mutex
 	running chan struct{} // closed when the goroutine has ended; nil before Start
 	closed  bool
+	again   []journal.Key // guarded by mu: timers whose rest is over
 }
 
 // New makes Timers that do nothing yet.
@@ -120,6 +121,26 @@ func (t *Timers) Changed() {
 	select {
 	case t.changed <- struct{}{}:
 	default:
+	}
+}
+
+// Again lets timers fire again that fired and are still there, without the rest of their
+// pause. It never waits.
+func (t *Timers) Again(keys ...journal.Key) {
+	t.mu.Lock()
+	t.again = append(t.again, keys...)
+	t.mu.Unlock()
+	t.Changed()
+}
+
+// wake ends the rests of the timers that are to fire again.
+func (t *Timers) wake() {
+	t.mu.Lock()
+	again := t.again
+	t.again = nil
+	t.mu.Unlock()
+	for _, key := range again {
+		delete(t.rests, key)
 	}
 }
 

@@ -293,7 +293,7 @@ func (s *session) entryAppended(e narya.Event, p *narya.EntryAppended) error {
 		return broken(e, "an entry is appended once", "again")
 	}
 	s.entries[p.EntryID] = entry{p.Kind, p.TurnID}
-	waits := p.Kind == narya.EntryUserMessage && s.turns[p.TurnID] == nil
+	waits := (p.Kind == narya.EntryUserMessage || p.Kind == narya.EntryIntercom) && s.turns[p.TurnID] == nil
 	if p.TurnID == "" || waits {
 		return nil
 	}

@@ -90,7 +90,7 @@ func (e *entry) tell(fact narad.Authority) {
 		}
 		if told, ok := facts.Read[facts.Told](f, facts.Intercom); ok {
 			e.say(told.MessageID, told.Content)
-			e.From = told.From
+			e.From, e.waits = told.From, told.RunID
 			if told.AskID != "" {
 				e.AskID = narya.UUID(narya.KindAsk, told.AskID)
 			}

@@ -112,6 +112,8 @@ func intercomAnswer(a host.Answer) error {
 	switch a.Err {
 	case decide.RefusedNobody:
 		return refuse(narya.CodeNobodyCalled, "")
+	case decide.RefusedArchivedOther:
+		return refuse(narya.CodeArchived, a.Detail)
 	case decide.RefusedSelf:
 		return invalid("to", a.Detail)
 	case decide.RefusedOutbox:
