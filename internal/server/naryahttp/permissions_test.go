@@ -326,6 +326,46 @@ func TestPackIsSeveralPermissions(t *testing.T) {
 	})
 }
 
+// R12: what was decided of a member stays so on the stream, in the audit and for who comes
+// later, when the turn of its pack is stopped; the others have expired, and say why.
+func TestStopOfAPackInParts(t *testing.T) {
+	bubble(t, bedOptions{agent: acts(asksPack)}, func(t *testing.T, b *bed) {
+		stream := b.stream("", "")
+		b.create("s1", "go")
+		synctest.Wait()
+		ids := b.pendingIDs("")
+		b.want(b.decide(ids[0], "allow", ""), 200)
+		b.want(b.decide(ids[1], "deny", ""), 200)
+		b.want(b.post(path("s1", "interrupt"), ""), http.StatusAccepted)
+		want := []string{"0 allow user", "1 deny user", "2 expired policy"}
+		var decided []string
+		for _, e := range stream.now() {
+			if p, ok := e.Payload.(*narya.PermissionDecided); ok {
+				decided = append(decided, fmt.Sprintln(slices.Index(ids, p.PermissionID), p.Decision, p.DecidedBy))
+			}
+		}
+		if got := strings.Join(decided, ""); got != strings.Join(want, "\n")+"\n" {
+			t.Errorf("on the stream: got %s, want %q", got, want)
+		}
+		var audited []string
+		for _, item := range b.want(b.get("/v1/permissions/decisions"), 200).items("items") {
+			row := reply{body: item}
+			audited = append(audited, fmt.Sprint(slices.Index(ids, row.field("permissionId")), " ", row.field("decision"), " ", row.field("decidedBy")))
+		}
+		slices.Sort(audited)
+		if !slices.Equal(audited, want) {
+			t.Errorf("in the audit: got %q, want %q", audited, want)
+		}
+		b.want(b.decide(ids[0], "allow", ""), 200)
+		b.wantError(b.decide(ids[0], "deny", ""), narya.CodeAlreadyDecided)
+		b.want(b.decide(ids[1], "deny", ""), 200)
+		late := b.wantError(b.decide(ids[2], "allow", ""), narya.CodeExpired)
+		if got := late.field("message"); !strings.HasSuffix(got, "before its run was stopped") {
+			t.Errorf("got %q, want that it was stopped", got)
+		}
+	})
+}
+
 // A decision that is told again is answered as the first time, also when what it remembered
 // was forgotten, and after a restart; it remembers nothing again.
 func TestRememberToldAgain(t *testing.T) {
