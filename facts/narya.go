@@ -207,6 +207,8 @@ type Steps struct {
 	// StartedAt is when the step began that ends, Output what it came to.
 	StartedAt string `json:"startedAt,omitzero"`
 	Output    string `json:"output,omitzero"`
+	// Skipped names the steps that have not started when the workflow ends.
+	Skipped []string `json:"skipped,omitempty"`
 }
 
 // SetSteps records how far a workflow is.

@@ -162,9 +162,20 @@ func (p *projection) workflow(fact narad.Authority) {
 	case *narad.WorkflowStep:
 		told.Step = p.step(f, far)
 	case *narad.WorkflowEnded:
+		p.skipped(*told, far.Skipped)
 		told.Status = endedStatus(f)
 	}
 	p.tell(told)
+}
+
+// skipped tells of the steps that will not start any more. The workflow runs until its end,
+// which is told after them.
+func (p *projection) skipped(told WorkflowProgress, names []string) {
+	for _, name := range names {
+		one := told
+		one.Step = &WorkflowStep{Name: clip(name, maxStepName), Status: WorkflowSkipped}
+		p.tell(&one)
+	}
 }
 
 func endedStatus(f *narad.WorkflowEnded) WorkflowStatus {

@@ -42,6 +42,9 @@ func helperName(f *narad.RunStarted) string {
 	if f.RunID == f.RootRunID {
 		return ""
 	}
+	if f.WorkflowID != "" && f.ParentToolCallID == "" { // a branch, which is called by its own name
+		return facts.AgentID(&f.Event)
+	}
 	return facts.AgentName(&f.Event)
 }
 

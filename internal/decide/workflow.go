@@ -66,6 +66,8 @@ type Advance struct {
 	// takes, nil where that depends.
 	Completed int64
 	Total     *int64
+	// Unstarted names the steps that have never started: with the end they are skipped.
+	Unstarted []string
 	Finish    *FinishStep
 	Edge      *Edge
 	Begin     *BeginStep
@@ -133,7 +135,7 @@ func (a Advance) TooLarge() Advance {
 			NodeID: f.NodeID, Attempt: f.Attempt, RunID: f.RunID, Failed: true, Code: code, Message: why, StartedAt: f.StartedAt,
 		}}
 	}
-	return Advance{WorkflowID: a.WorkflowID, Completed: a.Completed, Total: a.Total, End: &EndWorkflow{Kind: narad.TypeWorkflowError, Code: code, Message: why}}
+	return Advance{WorkflowID: a.WorkflowID, Completed: a.Completed, Total: a.Total, Unstarted: a.Unstarted, End: &EndWorkflow{Kind: narad.TypeWorkflowError, Code: code, Message: why}}
 }
 
 func (a Advance) propose(d *draft) Answer {
@@ -161,6 +163,7 @@ func (a Advance) propose(d *draft) Answer {
 		a.Begin.add(d, id, &far)
 	}
 	if a.End != nil {
+		far.Skipped = a.Unstarted
 		a.End.add(d, id, far)
 	}
 	return answer

@@ -138,6 +138,7 @@ func (s *State) Apply(rec narad.Authority) {
 		s.Spent.add(rec)
 	case *narad.WorkflowEnded: // one is cancelled by a stop alone
 		s.Parked = r.Kind == narad.TypeWorkflowCancelled && len(s.Queue) > 0
+		s.Spent.endWorkflow(r.Kind)
 	case *narad.InterruptResolved:
 		delete(s.Votes, r.InterruptID)
 		delete(s.Ballots, r.InterruptID)
@@ -147,12 +148,13 @@ func (s *State) Apply(rec narad.Authority) {
 }
 
 // changesWhole reports whether a fact changes the session as a whole: its setup, what is
-// executed at its top level, or what waits.
+// executed at its top level, what waits, what somebody is asked, or what another session
+// says.
 func changesWhole(rec narad.Authority) bool {
 	switch r := rec.(type) {
 	case *narad.RunStarted, *narad.RunFinished, *narad.RunError, *narad.RunCancelled:
 		return rec.Envelope().RunID == rec.Envelope().RootRunID
-	case *narad.WorkflowStarted, *narad.WorkflowEnded:
+	case *narad.WorkflowStarted, *narad.WorkflowEnded, *narad.InterruptRequested, *narad.InterruptResolved:
 		return true
 	case *narad.Custom:
 		return slices.Contains(wholeSession, r.Name)
@@ -163,7 +165,7 @@ func changesWhole(rec narad.Authority) bool {
 var wholeSession = []string{
 	facts.SessionCreated, facts.SessionArchived, facts.SessionRestored, facts.InputQueued, facts.InputWithdrawn,
 	facts.SessionMoved, facts.SessionTitled, facts.SessionModel, facts.SessionVariant, facts.SessionStyle,
-	facts.SessionWarming, facts.Posture,
+	facts.SessionWarming, facts.Posture, facts.Intercom,
 }
 
 // artifact follows the artifacts of open runs.

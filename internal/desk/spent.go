@@ -21,8 +21,8 @@ type Spent struct {
 	Unpriced bool    `json:"unpriced,omitzero"`
 	// LastRound is the newest round of the session's own conversation.
 	LastRound *facts.Tokens `json:"lastRound,omitzero"`
-	// LastOutcome is finished or failed, as the last run of the conversation ended; empty
-	// after one that was broken off.
+	// LastOutcome is finished or failed, as the last run of the conversation or the last
+	// workflow ended; empty after one that was broken off.
 	LastOutcome string `json:"lastOutcome,omitzero"`
 }
 
@@ -51,6 +51,18 @@ func (s *Spent) add(terminal narad.Authority) {
 		if took.LastRound != nil {
 			s.LastRound = took.LastRound
 		}
+	}
+}
+
+// endWorkflow notes how a workflow ended. What its runs took they have told.
+func (s *Spent) endWorkflow(as narad.Type) {
+	switch as {
+	case narad.TypeWorkflowFinished:
+		s.LastOutcome = OutcomeFinished
+	case narad.TypeWorkflowError:
+		s.LastOutcome = OutcomeFailed
+	default:
+		s.LastOutcome = ""
 	}
 }
 

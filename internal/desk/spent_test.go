@@ -46,6 +46,22 @@ func TestSpent(t *testing.T) {
 			&narad.RunCancelled{Event: run("s", "s"), Usage: &narad.Usage{}},
 			desk.Spent{Input: 11, Output: 3, CacheRead: number(int64(7)), Told: true, CostUSD: 0.75, Unpriced: true, LastRound: second},
 		},
+		{ // a run of a workflow's is no conversation; how the workflow ends counts
+			end(&narad.RunFinished{Event: narad.Event{RootRunID: "w", RunID: "w", WorkflowID: "f"}}, facts.Turn{CostUSD: number(0.25)}),
+			desk.Spent{Input: 11, Output: 3, CacheRead: number(int64(7)), Told: true, CostUSD: 1, Unpriced: true, LastRound: second},
+		},
+		{
+			&narad.WorkflowEnded{Kind: narad.TypeWorkflowError},
+			desk.Spent{Input: 11, Output: 3, CacheRead: number(int64(7)), Told: true, CostUSD: 1, Unpriced: true, LastRound: second, LastOutcome: desk.OutcomeFailed},
+		},
+		{
+			&narad.WorkflowEnded{Kind: narad.TypeWorkflowFinished},
+			desk.Spent{Input: 11, Output: 3, CacheRead: number(int64(7)), Told: true, CostUSD: 1, Unpriced: true, LastRound: second, LastOutcome: desk.OutcomeFinished},
+		},
+		{
+			&narad.WorkflowEnded{Kind: narad.TypeWorkflowCancelled},
+			desk.Spent{Input: 11, Output: 3, CacheRead: number(int64(7)), Told: true, CostUSD: 1, Unpriced: true, LastRound: second},
+		},
 	} {
 		d.Apply(step.fact)
 		if diff := cmp.Diff(step.want, d.Spent); diff != "" {

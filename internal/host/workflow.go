@@ -151,6 +151,7 @@ func (o *owner) takeOn(t *task) {
 func (o *owner) advanceBy(m flow.Move) decide.Advance {
 	a := decide.Advance{
 		WorkflowID: o.control.Session.ActiveWorkflowID(), Completed: int64(o.flow.Completed()), Total: counted(o.flow.Total(m)),
+		Unstarted: o.flow.Unstarted(),
 	}
 	if f := m.Finish; f != nil {
 		a.Finish = &decide.FinishStep{NodeID: f.NodeID, Attempt: int64(f.Attempt), Again: o.flow.Finished(f.NodeID), RunID: f.RunID, Data: f.Data, StartedAt: f.StartedAt, Output: f.Output}

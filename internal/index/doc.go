@@ -8,8 +8,9 @@
 //
 // # Invariants
 //
-// The catalogue row changes on lifecycle facts alone, and of a message only the fact that
-// begins it has a row, so that streaming text touches none. A timer's row is written with
+// The catalogue row changes with what moves the session as a whole ([desk.State]) and with
+// the mark that somebody saw it, and of a message only the fact that begins it has a row, so
+// that streaming text touches none. A timer's row is written with
 // the fact that sets it and removed with the one that settles it.
 //
 // # Concurrency

@@ -123,9 +123,11 @@ func Changes(before *session.State, d *desk.State, fact narad.Authority) []journ
 		c.runEnded()
 	case *narad.InterruptRequested:
 		c.interruptRequested(f)
+		c.catalogue(c.state())
 	case *narad.InterruptResolved:
 		c.interruptResolved(f)
 		c.decisions(f.InterruptID)
+		c.catalogue(c.state())
 	case *narad.WorkflowStarted:
 		c.workflowStarted(f)
 	case *narad.WorkflowStep:
@@ -184,6 +186,9 @@ func (c *changes) custom(f *narad.Custom) {
 		c.queue()
 	case facts.IntercomSent, facts.Intercom, facts.IntercomClosed, facts.IntercomDelivered:
 		c.intercom(f)
+		if f.Name == facts.Intercom {
+			c.catalogue(c.state())
+		}
 	case facts.PermissionRemembered:
 		r, _ := facts.Read[facts.PermissionRule](f, f.Name)
 		c.place(Remembered(r.InterruptID, r.RequestID))

@@ -39,6 +39,7 @@ type reader struct {
 	name   string
 	err    *Error
 	values int
+	leads  []lead
 }
 
 func (r *reader) fail(n *yaml.Node, format string, args ...any) {
@@ -62,7 +63,11 @@ func (r *reader) parse(file []byte) *yaml.Node {
 		r.fail(top, "the file is empty")
 		return top
 	case err != nil:
-		r.fail(top, "%s", strings.TrimPrefix(err.Error(), "yaml: "))
+		text := strings.TrimPrefix(err.Error(), "yaml: ")
+		if n, err := fmt.Sscanf(text, "line %d:", &top.Line); n == 1 && err == nil {
+			_, text, _ = strings.Cut(text, ": ")
+		}
+		r.fail(top, "%s", text)
 		return top
 	}
 	if err := d.Decode(&more); !errors.Is(err, io.EOF) || doc.Kind != yaml.DocumentNode || len(doc.Content) != 1 {

@@ -41,7 +41,7 @@ func (p *Progress) Performer(configured func(name string) (agent.Kind, bool)) Pe
 		if !ok || err != nil {
 			return by
 		}
-		f.branches = append(f.branches, forked{w.name, prompt, kind})
+		f.branches = append(f.branches, forked{w.name, w.agent, prompt, kind})
 		by.Branches[w.name] = w.agent
 	}
 	if by.Kind = f; !n.parallel {
@@ -54,8 +54,10 @@ func (p *Progress) Performer(configured func(name string) (agent.Kind, bool)) Pe
 type fork struct{ branches []forked }
 
 type forked struct {
-	name, prompt string
-	kind         agent.Kind
+	name   string
+	agent  string // as configured, "" for a script of the node's own
+	prompt string
+	kind   agent.Kind
 }
 
 // Resumes reports whether each branch does: one that cannot go on would end the node.
@@ -140,7 +142,7 @@ func (g *group) branch(ctx context.Context, h agent.Handle, b forked, a agent.Ag
 	if past.run != "" {
 		nested, err = h.Resume(ctx, past.run)
 	} else {
-		nested, err = h.StartRun(ctx, agent.Nested{AgentID: b.name, Name: b.name, Prompt: b.prompt})
+		nested, err = h.StartRun(ctx, agent.Nested{AgentID: b.name, Name: b.agent, Prompt: b.prompt})
 	}
 	if err != nil {
 		return agent.Ending{Outcome: agent.Cancelled}

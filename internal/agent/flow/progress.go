@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"slices"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -15,6 +16,7 @@ type Progress struct {
 	steps   int             // that have started
 	done    map[string]bool // the nodes whose step was finished, once at least
 	strayed bool            // a step that failed has left the way
+	began   map[string]bool // the nodes that have started
 	step    step
 	stopped bool
 	ended   bool
@@ -64,7 +66,9 @@ type voice struct {
 }
 
 // NewProgress returns the progress of a workflow that has not started.
-func NewProgress() *Progress { return &Progress{data: data{}, done: map[string]bool{}} }
+func NewProgress() *Progress {
+	return &Progress{data: data{}, done: map[string]bool{}, began: map[string]bool{}}
+}
 
 // Ended reports whether the workflow has ended.
 func (p *Progress) Ended() bool { return p.ended }
@@ -82,6 +86,14 @@ func (p *Progress) Total(m Move) (steps int, known bool) {
 		return 0, false
 	}
 	return p.def.Total()
+}
+
+// Unstarted returns the steps of the definition that have never started, in its order.
+func (p *Progress) Unstarted() []string {
+	if p.def == nil {
+		return nil
+	}
+	return slices.DeleteFunc(p.def.Steps(), func(id string) bool { return p.began[id] })
 }
 
 // Data returns the working data as one JSON object.
@@ -159,6 +171,7 @@ func (p *Progress) stepped(f *narad.WorkflowStep) {
 	switch f.Kind {
 	case narad.TypeWorkflowStepStarted:
 		p.steps++
+		p.began[f.NodeID] = true
 		p.step = step{
 			node: f.NodeID, attempt: int(f.StepAttempt), state: stepRunning, run: f.AgentRunID, since: f.Timestamp,
 			branches: map[string]*branch{}, voices: map[string]*voice{},

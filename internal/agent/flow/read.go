@@ -34,7 +34,7 @@ func (r *reader) file(n *yaml.Node) *Definition {
 		r.fail(n, "the file must say workflow: 1")
 	}
 	d := &Definition{
-		Name: o.text("name", 256), Start: o.word("start"), limit: o.number("max_steps", 1, maxSteps, usualSteps),
+		Name: o.text("name", 256), Start: o.leadsTo("start", "start"), limit: o.number("max_steps", 1, maxSteps, usualSteps),
 		nodes: map[string]*node{},
 	}
 	if given := o.take("data"); given != nil {
@@ -53,27 +53,32 @@ func (r *reader) file(n *yaml.Node) *Definition {
 		})
 	}
 	o.close()
-	r.whole(n, d)
+	r.whole(d)
 	return d
 }
 
+// lead is a place of the file that names a node.
+type lead struct {
+	at   *yaml.Node
+	what string
+	to   string
+}
+
+// leadsTo reads an optional word that names a node. What says whose it is.
+func (o *object) leadsTo(key, what string) string {
+	n := o.left[key]
+	word := o.word(key)
+	if n != nil {
+		o.r.leads = append(o.r.leads, lead{n, what, word})
+	}
+	return word
+}
+
 // whole demands that each path leads to a node of the file.
-func (r *reader) whole(n *yaml.Node, d *Definition) {
-	leads := func(what, to string) {
-		if r.err == nil && d.nodes[to] == nil {
-			r.fail(n, "%s leads to %q, which is no node of the file", what, to)
-		}
-	}
-	if len(d.nodes) > 0 {
-		leads("start", d.Start)
-	}
-	for _, id := range d.order {
-		node := d.nodes[id]
-		for _, p := range node.next {
-			leads("the node "+id, p.to)
-		}
-		if node.onFailure != "" {
-			leads("on_failure of the node "+id, node.onFailure)
+func (r *reader) whole(d *Definition) {
+	for _, l := range r.leads {
+		if d.nodes[l.to] == nil {
+			r.fail(l.at, "%s leads to %q, which is no node of the file", l.what, l.to)
 		}
 	}
 }
@@ -124,7 +129,7 @@ func (r *reader) way(n *yaml.Node, o *object, is *node) {
 		if as := o.word("as"); as != "" {
 			is.as = as
 		}
-		is.onFailure = o.word("on_failure")
+		is.onFailure = o.leadsTo("on_failure", "on_failure of "+o.what)
 	}
 	if is.work != nil {
 		is.attempts, is.backoff = o.number("attempts", 1, maxAttempts, 1), o.duration("backoff")
@@ -134,19 +139,21 @@ func (r *reader) way(n *yaml.Node, o *object, is *node) {
 	case next == nil:
 		r.fail(n, "%s: next is missing: name a node, which may be one with end", o.what)
 	case next.Kind == yaml.SequenceNode:
-		is.next = r.paths(next, o.what+": next")
+		is.next = r.paths(next, o.what)
 	default:
 		is.next = []path{{to: r.word(next, o.what+": next")}}
+		r.leads = append(r.leads, lead{next, o.what, is.next[0].to})
 	}
 }
 
 // paths reads an exclusive choice. Its last path has no condition.
-func (r *reader) paths(n *yaml.Node, what string) []path {
+func (r *reader) paths(n *yaml.Node, node string) []path {
+	what := node + ": next"
 	items := r.items(n, what, maxNodes)
 	var list []path
 	for i, item := range items {
 		o := r.object(item, what)
-		p := path{to: o.word("to")}
+		p := path{to: o.leadsTo("to", node)}
 		when := o.take("when")
 		switch last := i == len(items)-1; {
 		case p.to == "":

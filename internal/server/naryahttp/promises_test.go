@@ -481,6 +481,129 @@ nodes:
 		"one running 1/", "one completed 1/", "two running 1/", "two failed 1/", "  1/")
 }
 
+// A workflow that ends tells of the steps that it leaves out, and then of its end.
+func TestPromiseOfSkippedSteps(t *testing.T) {
+	const definition = `
+workflow: 1
+start: one
+nodes:
+  one: {approval: {title: Continue}, next: two}
+  two: {set: {x: "1"}, next: three}
+  three: {set: {x: "1"}, next: end}
+  end: {end: completed}
+`
+	events := promise(t, bedOptions{}, func(b *bed) {
+		run := b.want(b.post("/v1/workflows", `{"sessionId":`+quote(b.opened(""))+`,"definition":`+quote(definition)+`}`), 202).field("runId")
+		synctest.Wait()
+		b.want(b.post("/v1/workflows/"+run+"/stop", ""), 202)
+		synctest.Wait()
+		var steps []string
+		for _, step := range b.want(b.get("/v1/workflows/"+run), 200).items("steps") {
+			steps = append(steps, text(step, "name")+" "+text(step, "status"))
+		}
+		wantList(t, "steps", steps, "one stopped", "two skipped", "three skipped")
+	})
+	var got []string
+	for _, e := range told(events, narya.TypeWorkflowProgress) {
+		got = append(got, strings.TrimSpace(fmt.Sprint(text(e, "status"), " ", text(e, "step", "name"), " ", text(e, "step", "status"))))
+	}
+	wantList(t, "progress", got, "running", "running one running", "running one stopped", "running two skipped", "running three skipped", "stopped")
+}
+
+// The lanes of parallel branches tell the agents that work in them; a script of the file is
+// none.
+func TestPromiseOfBranches(t *testing.T) {
+	const definition = `
+workflow: 1
+start: both
+nodes:
+  both:
+    parallel:
+      left: {agent: test, prompt: go}
+      right: {script: [{say: "Done."}], prompt: go}
+    next: end
+  end: {end: completed}
+`
+	events := promise(t, bedOptions{}, func(b *bed) {
+		id := b.opened("")
+		b.want(b.post("/v1/workflows", `{"sessionId":`+quote(id)+`,"definition":`+quote(definition)+`}`), 202)
+		synctest.Wait()
+		var listed []string
+		for _, lane := range b.want(b.get(path(id, "lanes")), 200).items("items") {
+			listed = append(listed, text(lane, "kind")+" "+text(lane, "agent"))
+		}
+		slices.Sort(listed)
+		wantList(t, "listed", listed, "main ", "workflow ", "workflow ", "workflow test")
+	})
+	agents := fields(events, narya.TypeLaneStarted, "agent")
+	slices.Sort(agents)
+	wantList(t, "lanes", agents, "", "", "", "test")
+}
+
+// Where somebody is asked, another session speaks or a workflow ends, there is news for who
+// saw the session before.
+func TestPromiseOfNews(t *testing.T) {
+	const definition = `
+workflow: 1
+start: one
+nodes:
+  one: {approval: {title: Continue}, next: end}
+  end: {end: completed}
+`
+	promise(t, bedOptions{agent: acts(waits)}, func(b *bed) {
+		id, other := b.opened(""), b.opened("")
+		seen := func() {
+			pass(time.Second)
+			b.want(b.post(path(id, "viewed"), ""), 200)
+			pass(time.Second)
+		}
+		news := func(what string) {
+			t.Helper()
+			synctest.Wait()
+			if got := b.want(b.get("/v1/sessions/"+id), 200); got.field("updatedAt") <= got.field("viewedAt") {
+				t.Errorf("%s is no news: %s", what, got)
+			}
+		}
+		b.want(b.post("/v1/workflows", `{"sessionId":`+quote(id)+`,"definition":`+quote(definition)+`}`), 202)
+		news("a workflow")
+		permission := b.only()
+		seen()
+		b.want(b.decide(permission, "allow", ""), 200)
+		news("a decision, and the end of the workflow")
+		if got := b.want(b.get("/v1/sessions/"+id), 200).field("lastOutcome"); got != "finished" {
+			t.Errorf("the outcome of the workflow is %q", got)
+		}
+		b.tell(id, "wait", "")
+		synctest.Wait()
+		seen()
+		b.want(b.post("/v1/sessions/"+other+"/intercom", `{"to":`+quote(b.nameOf(id))+`,"content":"hello"}`), 202)
+		news("what another session says")
+		b.interrupts(id)
+		b.want(b.post(path(id, "inputs/release"), ""), 202)
+		synctest.Wait()
+		b.interrupts(id)
+	})
+}
+
+// A session that waits for a person has news.
+func TestPromiseOfNewsThatSomebodyIsAsked(t *testing.T) {
+	promise(t, bedOptions{agent: scripted(t, `
+script: 1
+steps:
+  - delay: 10s
+  - tool: {name: rm, permit: true}
+`)}, func(b *bed) {
+		id := b.opened("hello")
+		pass(time.Second)
+		b.want(b.post(path(id, "viewed"), ""), 200)
+		pass(time.Minute)
+		if got := b.want(b.get("/v1/sessions/"+id), 200); got.field("updatedAt") <= got.field("viewedAt") {
+			t.Errorf("what is asked is no news: %s", got)
+		}
+		b.interrupts(id)
+	})
+}
+
 func TestPromiseOfExtensions(t *testing.T) {
 	events := promise(t, bedOptions{}, func(b *bed) {
 		where := `,"sessionId":` + quote(b.opened(""))
