@@ -45,6 +45,7 @@ func blockStore(t *testing.T) (dir string) {
 			journal.AgentRow{ID: "a" + s.Session, Value: value},
 			journal.MaterialRow{Session: s.Session, Space: "m", ID: "m" + s.Session, Value: value},
 			journal.DecisionRow{ID: "x" + s.Session, Session: s.Session, Value: value},
+			journal.WorkflowRow{ID: "w" + s.Session, Session: s.Session, First: 1, State: "running", Value: value},
 		} {
 			batch.Changes = append(batch.Changes, journal.Put{Row: row})
 		}
@@ -176,6 +177,7 @@ var blockLists = map[string]blockList{
 	"leases":         {journal.Leases{}, func(i int) []byte { return textKey(tagLease, "e"+blockSession(i)) }, false, false},
 	"tokens":         {journal.Tokens{Executor: "e"}, func(i int) []byte { return textKey(tagToken, "e\x00t"+blockSession(i)) }, false, false},
 	"decisions":      {journal.Decisions{}, func(i int) []byte { return textKey(tagDecision, "\x00x"+blockSession(i)) }, false, false},
+	"workflows":      {journal.Workflows{}, func(i int) []byte { return textKey(tagWorkflow, "w"+blockSession(i)) }, false, false},
 	"agents":         {journal.Agents{}, func(i int) []byte { return textKey(tagAgent, "a"+blockSession(i)) }, false, false},
 }
 
@@ -252,6 +254,10 @@ func checkBlocks(t *testing.T, j *Journal, l blockList, limit int) {
 	case l.named:
 		if n := len(all.Damaged); n == 0 || n > few || len(all.Rows)+n < blockSessions || !lost[blockSession(200)] || !lost[blockSession(100)] {
 			t.Errorf("%d rows, %d damaged %v; want all, few damaged, and 100 and 200 among them", len(all.Rows), n, lost)
+		}
+	case l.list == journal.Workflows{}: // backwards, what is between two holes is taken for one of them
+		if n := len(all.Damaged); n == 0 || n > 3 || len(all.Rows) < blockSessions/2 {
+			t.Errorf("%d rows, %d damaged; want those before and behind the damage", len(all.Rows), n)
 		}
 	default:
 		if n := len(all.Damaged); n == 0 || n > 3 || len(all.Rows) < blockSessions-few {

@@ -102,8 +102,16 @@ func (l *listing) resume(cursor string) error {
 	return nil
 }
 
-// cursorAt begins a cursor that is the first key of the next page.
+// cursorAt begins a cursor that is the edge of the next page: its first key, or, backwards, the
+// one behind its first.
 const cursorAt = "at-"
+
+func (l *listing) cursorBehind(h hole) string {
+	if l.backwards {
+		return cursorAt + hex.EncodeToString(h.from)
+	}
+	return cursorAt + hex.EncodeToString(h.to)
+}
 
 // read gives a page. It goes on behind rows that are damaged, and behind holes.
 func (l *listing) read(ctx context.Context, v *view, page journal.RowPage) (rows journal.Rows, err error) {
@@ -135,7 +143,7 @@ func (l *listing) read(ctx context.Context, v *view, page journal.RowPage) (rows
 			return more
 		})
 		if err == nil && more && !whole {
-			more = add(member{damage: l.lostIn(h)}, cursorAt+hex.EncodeToString(h.to))
+			more = add(member{damage: l.lostIn(h)}, l.cursorBehind(h))
 		}
 		return more, err
 	})
