@@ -284,7 +284,7 @@ func recountChange(d *desk.State, f narad.Authority) {
 	switch {
 	case custom && c.Name == facts.SessionViewed:
 		d.ViewedAt, d.Seen = e.Timestamp, true
-	case custom && e.RunID == "" && e.WorkflowID == "" && c.Name != facts.AgentRemembered && c.Name != facts.QueueReleased:
+	case custom && (e.RunID == "" || c.Name == facts.Intercom) && e.WorkflowID == "" && c.Name != facts.AgentRemembered && c.Name != facts.QueueReleased:
 		d.UpdatedAt, d.Seen = e.Timestamp, false
 	}
 	switch f.(type) {
@@ -292,7 +292,7 @@ func recountChange(d *desk.State, f narad.Authority) {
 		if e.RunID == e.RootRunID {
 			d.UpdatedAt, d.Seen = e.Timestamp, false
 		}
-	case *narad.WorkflowStarted, *narad.WorkflowEnded:
+	case *narad.WorkflowStarted, *narad.WorkflowEnded, *narad.InterruptRequested, *narad.InterruptResolved:
 		d.UpdatedAt, d.Seen = e.Timestamp, false
 	}
 }

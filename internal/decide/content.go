@@ -131,6 +131,9 @@ func (s Stop) tell(to *content) {
 	to.text("rootRunId", s.RootRunID)
 	to.text("reason", s.Reason)
 	to.text("workflowId", s.WorkflowID)
+	if s.Turn {
+		to.must("turn", "true")
+	}
 }
 
 func (Redact) word() string { return "redact" }

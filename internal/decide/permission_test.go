@@ -327,6 +327,7 @@ func TestAnswersByPlace(t *testing.T) {
 		{"typed where it cannot be", one, answers{{Text: "own"}}, "answers[0]"},
 		{"the place for typing, and no text", free, answers{{Options: []int{2}}, {Text: "so"}}, "answers[0]"},
 		{"two of one, typed", free, answers{{Options: []int{0, 2}, Text: "own"}, {Text: "so"}}, "answers[0]"},
+		{"an option and typed", free, answers{{Options: []int{1}, Text: "own"}, {Text: "so"}}, "answers[0]"},
 		{"nothing", free, answers{{Options: []int{1}}, {}}, "answers[1]"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -155,6 +155,8 @@ func (a QuestionAnswer) fits(question narad.Raw) string {
 		return "only the offered options are allowed"
 	case len(a.Options) > 1 && !many:
 		return "only one option is allowed"
+	case len(a.Options) > 0 && a.Text != "" && !many:
+		return "only one answer is allowed: an option or a text"
 	}
 	for n, o := range a.Options {
 		if o < 0 || o >= len(options) {

@@ -14,6 +14,9 @@ type Stop struct {
 	RootRunID  string
 	WorkflowID string
 	Reason     string
+	// Turn says that a turn of the session's own conversation is meant: a workflow, and what
+	// runs in it, is never stopped so.
+	Turn bool
 }
 
 func (s Stop) propose(d *draft) Answer {
@@ -24,6 +27,10 @@ func (s Stop) propose(d *draft) Answer {
 	switch {
 	case s.WorkflowID != "" && s.WorkflowID != workflow:
 		return s.endedWorkflow(d)
+	case workflow != "" && s.Turn && s.RootRunID == "":
+		return refuse(AlreadyApplied, "no turn of the conversation is under way")
+	case workflow != "" && s.Turn && s.RootRunID == active:
+		return Answer{Status: Conflict, RunID: active, Detail: "the turn is a part of a workflow, which can be stopped"}
 	case workflow != "" && (s.RootRunID == "" || s.RootRunID == active):
 		return s.stopWorkflow(d, workflow)
 	}

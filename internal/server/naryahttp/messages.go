@@ -145,7 +145,7 @@ func (b *Binding) interrupt(w http.ResponseWriter, r *request) error {
 			return err
 		}
 	}
-	a, err := b.do(r, host.Request{Action: access.StopRun, Session: session, Command: decide.Stop{RootRunID: run}})
+	a, err := b.do(r, host.Request{Action: access.StopRun, Session: session, Command: decide.Stop{RootRunID: run, Turn: true}})
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/mahati-host/mahati/internal/access"
 	"github.com/mahati-host/mahati/internal/agent"
@@ -305,6 +306,41 @@ func TestInterruptOfANestedTurn(t *testing.T) {
 			t.Error("it was stopped")
 		}
 		b.want(b.post(path("s1", "interrupt"), `{"turnId":`+quote(turns[0])+`}`), http.StatusAccepted)
+	})
+}
+
+// A workflow has its own stop: no interrupt of a turn ends it, whether it runs or asks.
+func TestInterruptLeavesWorkflows(t *testing.T) {
+	const definition = `
+workflow: 1
+start: one
+nodes:
+  one: {script: [{delay: 1m}], prompt: go, next: two}
+  two: {approval: {title: Continue}, next: end}
+  end: {end: completed}
+`
+	bubble(t, bedOptions{}, func(t *testing.T, b *bed) {
+		stream, id := b.stream("", ""), b.made(in("/"))
+		run := b.want(b.post("/v1/workflows", `{"sessionId":`+quote(id)+`,"definition":`+quote(definition)+`}`), 202).field("runId")
+		synctest.Wait()
+		turn := ""
+		for _, e := range stream.now() {
+			if p, ok := e.Payload.(*narya.TurnStarted); ok {
+				turn = p.TurnID
+			}
+		}
+		stop := func(body string) reply { return b.post("/v1/sessions/"+id+"/interrupt", body) }
+		b.wantError(stop(`{"turnId":`+quote(turn)+`}`), narya.CodeConflict)
+		for range 2 {
+			if got := b.want(stop(""), http.StatusAccepted); got.body != "{}" {
+				t.Errorf("no turn is under way on the main lane, and got %s", got)
+			}
+			pass(time.Minute) // it asks then
+		}
+		if got := b.want(b.get("/v1/workflows/"+run), 200); got.field("status") != "running" || len(b.pendingIDs("")) != 1 {
+			t.Errorf("an interrupt has stopped the workflow: %s", got)
+		}
+		b.want(b.post("/v1/workflows/"+run+"/stop", ""), 202)
 	})
 }
 
