@@ -11,6 +11,7 @@ const (
 	IntercomSent      = "mahati.intercom.sent"
 	IntercomDelivered = "mahati.intercom.delivered"
 	IntercomClosed    = "mahati.intercom.closed"
+	IntercomRedacted  = "mahati.intercom.redacted"
 )
 
 // The kinds of what sessions say.
@@ -55,6 +56,34 @@ type AskClosed struct {
 
 // Tell returns the session that is to be told of the end, "" for none.
 func (c AskClosed) Tell() string { return cmp.Or(c.ToSessionID, c.FromSessionID) }
+
+// Redacted is the payload of IntercomRedacted: something else stands in the place of an answer
+// of another session. Of what is a message of the conversation message.redacted tells.
+type Redacted struct {
+	MessageID string `json:"messageId"`
+	Reason    string `json:"reason"`
+	// DisplayReplacement is shown instead; nil shows nothing.
+	DisplayReplacement *string `json:"displayReplacement,omitzero"`
+}
+
+// Shown is what stands in the place.
+func (r Redacted) Shown() string {
+	if r.DisplayReplacement == nil {
+		return ""
+	}
+	return *r.DisplayReplacement
+}
+
+// RedactedBy reads what a fact redacts, if it does.
+func RedactedBy(fact narad.Record) (Redacted, bool) {
+	switch f := fact.(type) {
+	case *narad.MessageRedacted:
+		return Redacted{f.MessageID, f.Reason, f.DisplayReplacement}, true
+	case *narad.Custom:
+		return Read[Redacted](f, IntercomRedacted)
+	}
+	return Redacted{}, false
+}
 
 // Speaker is the session that a message came from, by its name.
 type Speaker struct {

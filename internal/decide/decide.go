@@ -60,6 +60,8 @@ type Env struct {
 	Workflow func(workflowID string) (session.RunState, bool)
 	// Message tells whether a message with that id was recorded.
 	Message func(messageID string) bool
+	// Answer tells whether another session gave an answer with that id. It may be nil.
+	Answer func(messageID string) bool
 	// Attachment returns an attachment that is ready. It may be nil: there is none.
 	Attachment func(attachmentID string) (facts.Material, bool)
 	// Removed tells whether an attachment was removed. It may be nil.

@@ -18,9 +18,9 @@ const (
 	WhenBusySteer  WhenBusy = "steer"
 )
 
-// maxContent bounds a message as it stands in a fact, so that a message that could be
-// queued can also be recorded.
-const maxContent = 480_000
+// MaxContent bounds what a message says, in bytes of the JSON string that it is in a fact, so
+// that a message that could be queued can also be recorded.
+const MaxContent = 480_000
 
 // Message is what a person says: it starts a run, waits for one, or steers one.
 type Message struct {
@@ -34,7 +34,7 @@ type Message struct {
 
 // Fits reports whether a fact can hold the message's content: how much that is depends on
 // what in it must be escaped.
-func (m Message) Fits() bool { return len(narad.Quote(m.Content)) <= maxContent }
+func (m Message) Fits() bool { return len(narad.Quote(m.Content)) <= MaxContent }
 
 // maxAttachments bounds those of one message.
 const maxAttachments = 32

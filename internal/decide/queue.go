@@ -74,6 +74,9 @@ func (r Redact) propose(d *draft) Answer {
 		return refuse(NotFound, "no such session")
 	case r.Reason == "":
 		return refuse(Rejected, "reason is empty")
+	case d.env.Answer != nil && d.env.Answer(r.MessageID):
+		d.add(facts.Session(facts.IntercomRedacted, facts.Redacted(r)))
+		return Answer{Status: Accepted}
 	case d.env.Message == nil || !d.env.Message(r.MessageID):
 		return refuse(NotFound, "no such message in this session")
 	}

@@ -88,7 +88,7 @@ func (c *conversation) drop(id string) {
 }
 
 // redact replaces what was said, or takes it out.
-func (c *conversation) redact(f *narad.MessageRedacted) {
+func (c *conversation) redact(f facts.Redacted) {
 	i := slices.Index(c.ids, f.MessageID)
 	if i < 0 {
 		return
@@ -152,11 +152,11 @@ func (g *gathering) take(r *journal.Record) {
 
 // since takes what counts at any time, also after the part that is gathered.
 func (g *gathering) since(rec narad.Record) {
-	switch f := rec.(type) {
-	case *narad.MessageRedacted:
-		g.into.redact(f)
-		g.waiting.redact(f)
-	case *narad.Custom:
+	if r, redacts := facts.RedactedBy(rec); redacts {
+		g.into.redact(r)
+		g.waiting.redact(r)
+	}
+	if f, ok := rec.(*narad.Custom); ok {
 		if w, ok := facts.Read[facts.Withdrawn](f, facts.InputWithdrawn); ok {
 			g.waiting.drop(w.MessageID)
 		}
@@ -189,7 +189,7 @@ func (g *gathering) said(rec narad.Record) {
 }
 
 // custom takes what waits, from the fact on that appended its entry: one of another session
-// has its own before it is queued. An answer of such a one is no message: it was waited for.
+// has its own before it is queued. An answer of such a one waits for no run: a turn waited for it.
 func (g *gathering) custom(f *narad.Custom) {
 	if created, ok := facts.Read[facts.Created](f, facts.SessionCreated); ok {
 		g.created = created
@@ -197,7 +197,11 @@ func (g *gathering) custom(f *narad.Custom) {
 	if q, ok := facts.Read[facts.Queued](f, facts.InputQueued); ok && q.Intercom == nil {
 		g.waiting.put(q.MessageID, "user", q.Content)
 	}
-	if told, ok := facts.Read[facts.Told](f, facts.Intercom); ok && told.Kind != facts.Answered {
+	told, ok := facts.Read[facts.Told](f, facts.Intercom)
+	switch {
+	case ok && told.Kind == facts.Answered:
+		g.into.add(told.MessageID, "user", told.Content)
+	case ok:
 		g.waiting.put(told.MessageID, "user", told.Content)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/mahati-host/mahati/internal/journal"
 	"github.com/mahati-host/mahati/narad"
 	"github.com/mahati-host/mahati/narad/session"
+	"github.com/mahati-host/mahati/narya"
 )
 
 // Request is one command of a client.
@@ -365,6 +366,26 @@ func (o *owner) recorded(ctx context.Context) func(string) bool {
 	return func(message string) bool {
 		_, known := lookUp[journal.AliasRow](ctx, o, index.Recorded(o.id, message))
 		return known
+	}
+}
+
+// heard tells whether another session gave the session an answer with that id, which is an
+// entry and no message of the conversation.
+func (o *owner) heard(ctx context.Context) func(string) bool {
+	return func(message string) bool {
+		entry := narya.MessageEntryID(o.id, message)
+		row, known := lookUp[journal.AliasRow](ctx, o, index.Entry(entry))
+		if !known {
+			return false
+		}
+		_, at := index.Span(row.ID)
+		fact, err := o.host.fact(ctx, o.id, int64(at))
+		if err != nil {
+			o.unread = err
+			return false
+		}
+		told, _ := facts.Read[facts.Told](fact, facts.Intercom)
+		return told.Kind == facts.Answered
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/mahati-host/mahati/facts"
 	"github.com/mahati-host/mahati/internal/index"
 	"github.com/mahati-host/mahati/internal/journal"
 	"github.com/mahati-host/mahati/narad"
@@ -23,8 +24,8 @@ func (v *View) Entry(ctx context.Context, entryID string) (first, last uint64, e
 	return first, last, nil
 }
 
-// Redaction returns the newest fact that redacted a message of the session, nil for none.
-func (v *View) Redaction(ctx context.Context, messageID string) (*narad.MessageRedacted, error) {
+// Redaction returns what the newest fact says that redacted a message of the session, nil for none.
+func (v *View) Redaction(ctx context.Context, messageID string) (*facts.Redacted, error) {
 	row, err := v.alias(ctx, index.Redaction(v.row.Session, messageID))
 	if errors.Is(err, ErrNotFound) {
 		return nil, nil
@@ -40,11 +41,11 @@ func (v *View) Redaction(ctx context.Context, messageID string) (*narad.MessageR
 	if err != nil {
 		return nil, err
 	}
-	redacted, ok := fact.(*narad.MessageRedacted)
+	redacted, ok := facts.RedactedBy(fact)
 	if !ok {
 		return nil, fmt.Errorf("fact %d redacts nothing: %w", at, ErrDamaged)
 	}
-	return redacted, nil
+	return &redacted, nil
 }
 
 func (v *View) alias(ctx context.Context, key journal.Key) (journal.AliasRow, error) {

@@ -379,7 +379,9 @@ type OpenAsk struct {
 	AskID   string
 	From    string
 	Content string
-	AskedAt string
+	// Redacted says that Content stands in the place of what was asked.
+	Redacted bool
+	AskedAt  string
 }
 
 // Asks lists the asks that were put to the session and are open, in the order of their ids,
@@ -396,23 +398,36 @@ func (v *View) Asks(ctx context.Context) ([]OpenAsk, error) {
 			return nil, fmt.Errorf("read an ask: %w", err)
 		}
 		told, _ := facts.Read[facts.Told](fact, facts.Intercom)
-		list = append(list, OpenAsk{AskID: ask.AskID, From: ask.From, Content: told.Content, AskedAt: fact.Envelope().Timestamp})
+		open := OpenAsk{AskID: ask.AskID, From: ask.From, Content: told.Content, AskedAt: fact.Envelope().Timestamp}
+		redacted, err := v.Redaction(ctx, told.MessageID)
+		if err != nil {
+			return nil, err
+		}
+		if redacted != nil {
+			open.Redacted, open.Content = true, redacted.Shown()
+		}
+		list = append(list, open)
 	}
 	slices.SortFunc(list, func(a, b OpenAsk) int { return cmp.Compare(a.AskID, b.AskID) })
 	return list, nil
 }
 
-// Asked returns the session to which an ask was put; ErrNotFound for one that never was.
-func (h *Host) Asked(ctx context.Context, askID string) (session string, err error) {
+// Asked returns the session to which an ask was put; ErrNotFound for one that never was. Where
+// that session is gone it is the one that asked, and closed is true.
+func (h *Host) Asked(ctx context.Context, askID string) (session string, closed bool, err error) {
 	key := index.IntercomAsk(askID)
 	if key.Validate() != nil {
-		return "", ErrNotFound
+		return "", false, ErrNotFound
 	}
 	row, err := journal.Get[journal.AliasRow](ctx, h.journal, key)
-	if err != nil {
-		return "", fmt.Errorf("find an ask: %w", err)
+	if errors.Is(err, journal.ErrNotFound) {
+		closed = true
+		row, err = journal.Get[journal.AliasRow](ctx, h.journal, index.AskEnd(askID))
 	}
-	return row.Session, nil
+	if err != nil {
+		return "", false, fmt.Errorf("find an ask: %w", err)
+	}
+	return row.Session, closed, nil
 }
 
 // Callable is a session that others can speak to.

@@ -67,7 +67,7 @@ func newOwner(h *Host, id string) *owner {
 		ExecutorPresent: o.present, AwaitExecutor: !h.opt.FailAbsent,
 		NewID: h.opt.NewID, QueueLimit: h.opt.QueueLimit,
 		Elapsed: o.elapsed, Run: o.endedRun(ctx), Workflow: o.endedWorkflow(ctx), Interrupt: o.closedInterrupt(ctx),
-		Remembered: o.remembered(ctx), Message: o.recorded(ctx),
+		Remembered: o.remembered(ctx), Message: o.recorded(ctx), Answer: o.heard(ctx),
 		Attachment: o.readyAttachment(ctx), Removed: o.removedAttachment(ctx),
 		Log: decide.Log{Mapping: h.opt.LogMapping, Policy: h.opt.LogPolicy},
 	}

@@ -192,6 +192,9 @@ func (c *changes) custom(f *narad.Custom) {
 	case facts.PermissionRemembered:
 		r, _ := facts.Read[facts.PermissionRule](f, f.Name)
 		c.place(Remembered(r.InterruptID, r.RequestID))
+	case facts.IntercomRedacted:
+		redacted, _ := facts.Read[facts.Redacted](f, f.Name)
+		c.place(Redaction(f.SessionID, redacted.MessageID))
 	case facts.TaskList:
 		c.place(Tasks(f.SessionID))
 	}

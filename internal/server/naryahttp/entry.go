@@ -124,10 +124,7 @@ func (e *entry) complete(ctx context.Context, v *host.View, most int) error {
 		return err
 	}
 	if redacted != nil {
-		content := ""
-		if redacted.DisplayReplacement != nil {
-			content = *redacted.DisplayReplacement
-		}
+		content := redacted.Shown()
 		e.Redacted, e.Content, e.begins = true, &content, false
 	}
 	if e.begins {

@@ -42,18 +42,6 @@ func (b *Binding) listCallables(w http.ResponseWriter, r *request) error {
 	return writeList(w, at, items, next)
 }
 
-// maxSaid bounds what sessions say to each other, in bytes, as messages are bounded.
-const maxSaid = 256 << 10
-
-func checkSaid(c *checked, content string) {
-	switch {
-	case content == "":
-		c.add("content", "is required")
-	case len(content) > maxSaid:
-		c.add("content", "may have at most 262144 bytes")
-	}
-}
-
 type told struct {
 	MessageID string `json:"messageId"`
 	AskID     string `json:"askId,omitzero"`
@@ -78,7 +66,7 @@ func (b *Binding) tell(w http.ResponseWriter, r *request) error {
 		c.add("to", "must be the name of a session")
 	}
 	kind := c.word("kind", body.Kind, string(narya.IntercomTold), string(narya.IntercomAsk))
-	checkSaid(&c, body.Content)
+	checkContent(&c, body.Content)
 	if err := c.err(); err != nil {
 		return err
 	}
@@ -131,7 +119,9 @@ type openAsk struct {
 	AskID   string `json:"askId"`
 	From    string `json:"from"`
 	Content string `json:"content"`
-	AskedAt string `json:"askedAt"`
+	// Redacted says that the content stands in the place of what was asked.
+	Redacted bool   `json:"redacted,omitzero"`
+	AskedAt  string `json:"askedAt"`
 }
 
 // listAsks lists what other sessions asked this one and wait for, all of it: there are few.
@@ -174,7 +164,7 @@ func (b *Binding) answerAsk(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	var c checked
-	checkSaid(&c, body.Content)
+	checkContent(&c, body.Content)
 	if err := c.err(); err != nil {
 		return err
 	}
@@ -184,15 +174,18 @@ func (b *Binding) answerAsk(w http.ResponseWriter, r *request) error {
 // findAsk returns the session that was asked what the path names.
 func (b *Binding) findAsk(r *request) (v *host.View, id string, err error) {
 	id, ok := narya.ParseUUID(r.PathValue("askId"))
-	session, err := "", host.ErrNotFound
+	session, closed, err := "", false, host.ErrNotFound
 	if ok {
-		session, err = b.host.Asked(r.Context(), id)
+		session, closed, err = b.host.Asked(r.Context(), id)
 	}
 	if err == nil {
 		v, err = b.host.Attach(r.Context(), r.principal(), access.SendMessage, session)
 	}
-	if errors.Is(err, host.ErrNotFound) {
+	switch {
+	case errors.Is(err, host.ErrNotFound):
 		err = refuse(narya.CodeQuestionNotFound, "")
+	case err == nil && closed:
+		err = refuse(narya.CodeAskClosed, "the session that was asked is gone")
 	}
 	return v, id, err
 }

@@ -272,11 +272,124 @@ func TestIntercomRefused(t *testing.T) {
 		b.wantError(b.post(path, `{"to":"nobody-1","content":"x"}`), narya.CodeNobodyCalled)
 		b.wantError(b.post(path, `{"to":"a\u0000b","content":"x"}`), narya.CodeNobodyCalled)
 		b.wantError(b.post(path, `{"to":`+quote(b.nameOf(one))+`,"content":"x"}`), narya.CodeInvalid, "to")
-		b.wantError(b.post(path, `{"to":`+to+`,"content":`+quote(strings.Repeat("x", 256<<10+1))+`}`), narya.CodeInvalid, "content")
+		b.wantError(b.post(path, `{"to":`+to+`,"content":`+quote(strings.Repeat("x", 480_000-1))+`}`), narya.CodeInvalid, "content")
 		b.wantError(b.post("/v1/intercom/asks/x/answer", `{"content":"x"}`), narya.CodeQuestionNotFound)
 		b.wantError(b.get("/v1/sessions/x/intercom/asks"), narya.CodeSessionNotFound)
 		if mark := b.journal.Durable(); mark.Offset != 2 {
 			t.Errorf("what was refused has left facts: %d, want 2", mark.Offset)
+		}
+	})
+}
+
+// One rule bounds what is said, whoever says it: the JSON string as it is written.
+func TestContentBound(t *testing.T) {
+	bubble(t, bedOptions{}, func(t *testing.T, b *bed) {
+		one, two := b.begun("s1"), b.begun("s2")
+		for path, before := range map[string]string{
+			"/v1/sessions/" + one + "/messages": `{"content":`,
+			"/v1/sessions/" + one + "/intercom": `{"to":` + quote(b.nameOf(two)) + `,"content":`,
+		} {
+			b.want(b.post(path, before+`"`+strings.Repeat(`\"`, 239_999)+`"}`), 202)
+			refused := b.wantError(b.post(path, before+`"`+strings.Repeat(`\"`, 239_999)+`x"}`), narya.CodeInvalid, "content")
+			if !strings.Contains(refused.body, "480000 bytes") {
+				t.Errorf("%s does not name the bound: %s", path, refused.body)
+			}
+		}
+	})
+}
+
+// Nobody can answer a session that is not there any more, nor speak to one that was put away.
+func TestIntercomWithSessionsThatLeft(t *testing.T) {
+	bubble(t, bedOptions{}, func(t *testing.T, b *bed) {
+		one, two := b.begun("s1"), b.begun("s2")
+		name := b.nameOf(two)
+		tell := func() reply {
+			return b.post("/v1/sessions/"+one+"/intercom", `{"to":`+quote(name)+`,"content":"?","kind":"ask"}`)
+		}
+		ask := b.want(tell(), 202).field("askId")
+		synctest.Wait()
+		b.want(b.post("/v1/sessions/"+two+"/archive", ""), 200)
+		if refused := b.wantError(tell(), narya.CodeArchived); !strings.Contains(refused.body, name) {
+			t.Errorf("the refusal does not name %s: %s", name, refused.body)
+		}
+		if _, err := b.host.Delete(t.Context(), access.Owner(), "s2"); err != nil {
+			t.Fatal(err)
+		}
+		b.wantError(b.post("/v1/intercom/asks/"+ask+"/answer", `{"content":"!"}`), narya.CodeAskClosed)
+		b.wantError(tell(), narya.CodeNobodyCalled)
+	})
+}
+
+// What another session said is redacted wherever it is shown, an answer too.
+func TestIntercomRedacted(t *testing.T) {
+	bubble(t, bedOptions{}, func(t *testing.T, b *bed) {
+		one, two := b.begun("s1"), b.begun("s2")
+		redact := func(session, message string) {
+			shown := "[gone]"
+			a, err := b.host.Do(t.Context(), access.Owner(), host.Request{
+				Action: access.RedactMessage, Session: session, Command: decide.Redact{MessageID: message, Reason: "private", DisplayReplacement: &shown},
+			})
+			if err != nil || a.Status != decide.Accepted {
+				t.Errorf("redact in %s: %+v, %v", session, a, err)
+			}
+		}
+		asked := b.want(b.post("/v1/sessions/"+one+"/intercom", `{"to":`+quote(b.nameOf(two))+`,"content":"my secret?","kind":"ask"}`), 202)
+		synctest.Wait()
+		redact("s2", asked.field("messageId"))
+		if got := b.get("/v1/sessions/" + two + "/intercom/asks").body; strings.Contains(got, "secret") || !strings.Contains(got, `"redacted":true`) {
+			t.Errorf("asks: %s", got)
+		}
+		answered := b.want(b.post("/v1/intercom/asks/"+asked.field("askId")+"/answer", `{"content":"your secret"}`), 202)
+		synctest.Wait()
+		redact("s1", answered.field("messageId"))
+		for _, session := range []string{one, two} {
+			if got := b.get("/v1/sessions/" + session + "/transcript").body; strings.Contains(got, "secret") || !strings.Contains(got, "[gone]") {
+				t.Errorf("transcript of %s: %s", session, got)
+			}
+		}
+	})
+}
+
+// An entry names the turn that it begins, waits for, or belongs to, and is set aside when its
+// message was taken back.
+func TestTurnsOfIntercom(t *testing.T) {
+	o := bedOptions{agents: map[string]agent.Kind{"asker": scripted(t, asker), "slow": scripted(t, "script: 1\nsteps:\n  - question: {text: Go on}\n")}}
+	bubble(t, o, func(t *testing.T, b *bed) {
+		make := func(kind string) string {
+			return b.want(b.post("/v1/sessions", `{"repository":`+quote(t.TempDir())+`,"agent":"`+kind+`"}`), 201).field("id")
+		}
+		one, two := make("asker"), make("slow")
+		definition := "workflow: 1\nnodes:\n  a: {agent: asker, prompt: " + b.nameOf(two) + ", next: e}\n  e: {end: completed}\n"
+		b.want(b.post("/v1/workflows", `{"sessionId":"`+one+`","definition":`+quote(definition)+`}`), 202)
+		synctest.Wait()
+		ask := reply{body: b.get("/v1/sessions/" + two + "/intercom/asks").items("items")[0]}
+		b.want(b.post("/v1/intercom/asks/"+ask.field("askId")+"/answer", `{"content":"half-even"}`), 202)
+		synctest.Wait()
+		entries := b.get("/v1/sessions/" + one + "/transcript").items("items")
+		heard := -1
+		for i, e := range entries {
+			if (reply{body: e}).field("kind") == "intercom" {
+				heard = i
+			}
+		}
+		if heard < 0 {
+			t.Fatalf("no answer: %s", entries)
+		}
+		got, said := reply{body: entries[heard]}, reply{body: entries[len(entries)-1]}
+		if got.field("turnId") == "" || got.field("turnId") != said.field("turnId") || got.field("laneId") != said.field("laneId") {
+			t.Errorf("the answer is %s, what was said of it %s", got, said)
+		}
+		waiting := b.begun("s3")
+		b.want(b.post("/v1/sessions/"+waiting+"/intercom", `{"to":`+quote(b.nameOf(two))+`,"content":"wait"}`), 202)
+		synctest.Wait()
+		entries = b.get("/v1/sessions/" + two + "/transcript").items("items")
+		last := reply{body: entries[len(entries)-1]}
+		back := b.want(b.delete("/v1/sessions/"+two+"/inputs/"+last.field("entryId")), 200)
+		if last.field("turnId") != back.field("turnId") {
+			t.Errorf("the entry is %s, it waited for %s", last, back)
+		}
+		if got := b.get("/v1/sessions/" + two + "/transcript/" + last.field("entryId")); got.field("setAside") != "withdrawn" {
+			t.Errorf("taken back, and shown as %s", got)
 		}
 	})
 }

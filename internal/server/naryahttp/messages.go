@@ -3,6 +3,7 @@ package naryahttp
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strconv"
 
@@ -35,6 +36,16 @@ type message struct {
 // maxAttachments bounds those of one message.
 const maxAttachments = 32
 
+// checkContent checks what is said in a message, whoever says it.
+func checkContent(c *checked, content string) {
+	switch {
+	case content == "":
+		c.add("content", "must not be empty")
+	case !(decide.Message{Content: content}).Fits():
+		c.add("content", fmt.Sprintf("may have at most %d bytes, as a JSON string with its quotation marks", decide.MaxContent))
+	}
+}
+
 // command checks a message and makes a command of it (R16).
 func (m message) command() (c decide.Message, err error) {
 	var wrong checked
@@ -42,12 +53,7 @@ func (m message) command() (c decide.Message, err error) {
 		MessageID: wrong.id("messageId", m.MessageID), Content: m.Content, AttachmentIDs: m.AttachmentIDs,
 		WhenBusy: decide.WhenBusyQueue,
 	}
-	switch {
-	case m.Content == "":
-		wrong.add("content", "must not be empty")
-	case !c.Fits():
-		wrong.add("content", "is longer than a message may be")
-	}
+	checkContent(&wrong, m.Content)
 	if wrong.word("kind", m.Kind, string(narya.InputFollowUp), string(narya.InputSteer)) == string(narya.InputSteer) {
 		c.WhenBusy = decide.WhenBusySteer
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/mahati-host/mahati/facts"
 	"github.com/mahati-host/mahati/internal/host"
 	"github.com/mahati-host/mahati/narad"
 )
@@ -16,7 +17,7 @@ type wants map[narad.Type]bool
 var (
 	wantsEntries = wants{
 		narad.TypeMessageUserRecorded: true, narad.TypeMessageTextCompleted: true, narad.TypeToolCallStarted: true,
-		narad.TypeToolCallFinished: true, narad.TypeSessionCustom: true,
+		narad.TypeToolCallFinished: true, narad.TypeSessionCustom: true, narad.TypeRunCustom: true,
 	}
 	wantsDeltas = wants{narad.TypeMessageTextDelta: true}
 	wantsLanes  = wants{narad.TypeRunStarted: true, narad.TypeSessionCustom: true}
@@ -28,8 +29,14 @@ func (w wants) record(data []byte) bool {
 		return true // not as we write it: whoever decodes it sees
 	}
 	kind, _, _ := bytes.Cut(rest, []byte{'"'})
+	if narad.Type(kind) == narad.TypeRunCustom && !bytes.Contains(data, anAnswer) {
+		return false
+	}
 	return w[narad.Type(kind)]
 }
+
+// anAnswer is the name of the facts of runs that append entries: there are many others.
+var anAnswer = []byte(`"` + facts.Intercom + `"`)
 
 // scan visits the wanted facts of a session behind a sequence and up to another, in their
 // order, until visit says that it has enough.
