@@ -89,9 +89,9 @@ var catalogue = []CodeEntry{
 	{CodeWorkflowNotFound, 404, "Workflow not found", "No workflow or run of one has that name or id."},
 	{CodeWorkflowEnded, 409, "Workflow ended", "The run of the workflow has ended in another way."},
 	{CodeNobodyCalled, 404, "Nobody of that name", "No session on this host is called so."},
-	{CodeAskClosed, 409, "Ask closed", "The question of the other session was answered, or the turn that asked has ended."},
+	{CodeAskClosed, 409, "Ask closed", "The question of the other session was answered, or nobody waits for an answer any more: the turn that asked has ended, or one of the two sessions was archived or deleted."},
 	{CodeTurnLimit, 0, "Turn limit reached", "The agent used up the requests that one turn may make."},
-	{CodeDeleted, 410, "Session deleted", "The session was deleted; its id is never given again."},
+	{CodeDeleted, 410, "Session deleted", "The session was deleted; its id is never given again. Who is limited to workspaces is answered `NRY-0002`."},
 	{CodeNotRemembered, 404, "Not remembered", "The session remembers no decision under that name: it was forgotten, its lane has ended, or a later one took its place."},
 }
 
