@@ -92,14 +92,17 @@ func (o *owner) run(r *activeRun, s agent.Session) (e agent.Ending) {
 		return agent.Ending{Outcome: agent.Cancelled}
 	}
 	if o.lacksModel(r) {
-		return agent.Ending{Outcome: agent.Failed, Code: agent.CodeNoModel, Message: "The agent offers no model any more."}
+		return agent.Ending{Outcome: agent.Failed, Code: agent.CodeNoModel, Message: "The agent " + r.name + " offers no model any more, and the session has one. " +
+			"Configure models of the agent again, or begin another session."}
 	}
 	a, err := o.keeper.open(r.ctx, r, s)
 	if err != nil {
 		o.log.Warn("agent is not available", "agent", r.name, "error", err)
-		return agent.Ending{
-			Outcome: agent.Failed, Code: "agent_unavailable", Message: "The agent cannot be started.",
+		why := "The agent " + r.name + " cannot be started; the host's log says more."
+		if r.kind == nil {
+			why = "No agent has the name " + r.name + " in the configuration of the host any more."
 		}
+		return agent.Ending{Outcome: agent.Failed, Code: "agent_unavailable", Message: why}
 	}
 	opened()
 	if r.fresh {

@@ -54,6 +54,21 @@ func refusal(why decide.Refusal, detail string) decide.Answer {
 // prepare completes a command that makes a session or sets one up with what the host alone
 // knows, or refuses it. The answer has no status where nothing is wrong.
 func (h *Host) prepare(ctx context.Context, id string, c decide.Command) (decide.Command, decide.Answer, error) {
+	c, answer, err := h.complete(ctx, id, c)
+	if err != nil || answer.Status == "" {
+		return c, answer, err
+	}
+	switch c.(type) {
+	case decide.Move, decide.ChooseModel, decide.ChooseVariant, decide.ChooseStyle:
+		row, err := h.sessionRow(ctx, id)
+		if err == nil && row.State == index.Archived { // that counts first, whatever was asked for
+			answer = decide.Answer{Status: decide.Conflict, Detail: "the session is archived", Err: decide.RefusedArchived}
+		}
+	}
+	return c, answer, nil
+}
+
+func (h *Host) complete(ctx context.Context, id string, c decide.Command) (decide.Command, decide.Answer, error) {
 	switch c := c.(type) {
 	case decide.Create:
 		return h.prepareCreate(ctx, id, c)

@@ -142,5 +142,5 @@ func (p *peer) sweepScratch() {
 }
 
 func unreadable(err error) error {
-	return &failure{codeAttachment, "An attachment of the message cannot be read.", err}
+	return &failure{code: codeAttachment, message: "An attachment of the message cannot be read.", cause: err}
 }

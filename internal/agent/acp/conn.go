@@ -46,8 +46,8 @@ type message struct {
 	Error   *callError      `json:"error,omitempty"`
 }
 
-// callError is a refused request. The agent's words are read by nobody: they may hold
-// anything.
+// callError is a refused request. The agent's words may hold anything: they stand at the end
+// of the run that fails, without what looks like a secret, and in no log.
 type callError struct {
 	Code    int    `json:"code"`
 	Message string `json:"message"`

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"strings"
 	"syscall"
 
 	"github.com/mahati-host/mahati/internal/agent"
@@ -21,12 +22,18 @@ const (
 	codeMaxRequests = "max_turn_requests"      // it reached its own bound (R42)
 )
 
-// failure is why a run fails, in words fit for users. Nothing of them is the agent's.
+// failure is why a run fails, in words fit for users.
 type failure struct {
 	code, message string
 	cause         error
+	// said is what the agent says of it, for who reads the run's end and for no log.
+	said string
 }
 
+// maxReason bounds what an agent says of its error, in bytes.
+const maxReason = 1 << 10
+
+// Error tells nothing of what the agent said.
 func (f *failure) Error() string {
 	if f.cause == nil {
 		return f.message
@@ -37,7 +44,7 @@ func (f *failure) Error() string {
 func (f *failure) Unwrap() error { return f.cause }
 
 func unavailable(message string, cause error) *failure {
-	return &failure{codeUnavailable, message, cause}
+	return &failure{code: codeUnavailable, message: message, cause: cause}
 }
 
 // notStarted says why a program cannot be started.
@@ -57,7 +64,7 @@ var errSignIn = &failure{
 
 // failureOf says what an error on the connection means. exit tells how the process
 // ended, where it did.
-func failureOf(err error, exit string) *failure {
+func (p *peer) failureOf(err error, exit string) *failure {
 	var refused *callError
 	var known *failure
 	switch {
@@ -66,16 +73,22 @@ func failureOf(err error, exit string) *failure {
 	case errors.As(err, &refused) && refused.Code == codeSignIn:
 		return errSignIn
 	case errors.As(err, &refused):
-		return &failure{codeAgentError, fmt.Sprintf("The agent reported an error (code %d).", refused.Code), nil}
+		// Who waits has nothing else to go by than what the agent says: one line of it.
+		said := label(p.opt.hides(strings.ToValidUTF8(refused.Message, "\uFFFD")), maxReason)
+		return &failure{code: codeAgentError, message: fmt.Sprintf("The agent reported an error (code %d).", refused.Code), said: said}
 	case errors.Is(err, errGarbage):
-		return &failure{codeProtocol, "What the agent writes is not the Agent Client Protocol.", err}
+		return &failure{code: codeProtocol, message: "What the agent writes is not the Agent Client Protocol.", cause: err}
 	case errors.Is(err, errDeaf):
-		return &failure{codeHung, "The agent does not read what it is told.", err}
+		return &failure{code: codeHung, message: "The agent does not read what it is told.", cause: err}
 	}
-	return &failure{codeExited, "The agent ended (" + exit + ").", err}
+	return &failure{code: codeExited, message: "The agent ended (" + exit + ").", cause: err}
 }
 
 // ending returns the end of a run that fails.
 func (f *failure) ending() agent.Ending {
-	return agent.Ending{Outcome: agent.Failed, Code: f.code, Message: f.message}
+	e := agent.Ending{Outcome: agent.Failed, Code: f.code, Message: f.message}
+	if f.said != "" {
+		e.Message = strings.TrimSuffix(f.message, ".") + ": " + f.said
+	}
+	return e
 }

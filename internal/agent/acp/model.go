@@ -152,7 +152,7 @@ func modelOf(id string) agent.Model {
 	return agent.Model{Provider: provider, ID: id}
 }
 
-var errModel = &failure{code: agent.CodeNoModel, message: "The agent does not offer the model that was chosen."}
+var errModel = &failure{code: agent.CodeNoModel, message: "The agent does not offer the model that was chosen: choose another one."}
 
 // choose lets the agent run on what was chosen. A preset that it does not know is left out.
 func (p *peer) choose(ctx context.Context, is agent.Chosen) error {

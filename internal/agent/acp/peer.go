@@ -112,7 +112,7 @@ func (p *peer) explain(err error) error {
 	case errors.Is(err, errEnd):
 		return unavailable("The agent ended before it was ready ("+p.exit+").", err)
 	case errors.Is(err, errGarbage), errors.Is(err, errDeaf), errors.As(err, &refused):
-		return failureOf(err, "")
+		return p.failureOf(err, "")
 	}
 	return err
 }
@@ -272,7 +272,7 @@ func (p *peer) prompt(ctx, life context.Context, h agent.Handle) agent.Ending {
 	}
 	blocks, err := p.promptOf(h.Info().Prompt)
 	if err != nil {
-		f := failureOf(err, "")
+		f := p.failureOf(err, "")
 		p.opt.Logger.Warn("hand on an attachment", "session", p.about.ID, "error", f)
 		return f.ending()
 	}
@@ -299,7 +299,7 @@ func (p *peer) notChosen(ctx context.Context, err error) agent.Ending {
 	if ctx.Err() != nil {
 		return agent.Ending{Outcome: agent.Cancelled}
 	}
-	f := failureOf(err, "")
+	f := p.failureOf(err, "")
 	errors.As(err, &f)
 	p.opt.Logger.Warn("choose a model", "session", p.about.ID, "code", f.code, "error", f)
 	return f.ending()

@@ -19,16 +19,19 @@ const (
 // stderr writes an agent's own log into the host's, on the level debug.
 type stderr struct {
 	log    *slog.Logger
-	hide   *strings.Replacer
+	hides  func(string) string
 	logged int
 }
 
-func newStderr(opt *Options) *stderr {
+func newStderr(opt *Options) *stderr { return &stderr{log: opt.Logger, hides: opt.hides} }
+
+// hides takes out of what an agent says what is secret, or looks like it.
+func (o *Options) hides(text string) string {
 	var pairs []string
-	for _, secret := range opt.secrets() {
+	for _, secret := range o.secrets() {
 		pairs = append(pairs, secret, hidden)
 	}
-	return &stderr{log: opt.Logger, hide: strings.NewReplacer(pairs...)}
+	return keyLike.ReplaceAllString(strings.NewReplacer(pairs...).Replace(text), hidden)
 }
 
 const hidden = "[hidden]"
@@ -59,6 +62,5 @@ func (s *stderr) line(line string) {
 		s.log.Debug("agent's log goes on and is not shown any more", "lines", maxLogLines)
 		return
 	}
-	line = keyLike.ReplaceAllString(s.hide.Replace(line), hidden)
-	s.log.Debug("agent's log", "line", label(line, maxLogShown))
+	s.log.Debug("agent's log", "line", label(s.hides(line), maxLogShown))
 }

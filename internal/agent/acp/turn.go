@@ -158,7 +158,7 @@ func (t *turn) ending(r reply) agent.Ending {
 		return agent.Ending{Outcome: agent.Cancelled, Usage: usageOf(r.result)}
 	}
 	if r.err != nil {
-		f := failureOf(r.err, t.status(r.err))
+		f := t.peer.failureOf(r.err, t.status(r.err))
 		t.log.Warn("agent's turn failed", "code", f.code, "error", f)
 		return f.ending()
 	}
@@ -166,7 +166,7 @@ func (t *turn) ending(r reply) agent.Ending {
 		StopReason wire.StopReason `json:"stopReason"`
 	}
 	if err := json.Unmarshal(r.result, &answer); err != nil {
-		return failureOf(errGarbage, "").ending()
+		return t.peer.failureOf(errGarbage, "").ending()
 	}
 	e := agent.Ending{Usage: usageOf(r.result)}
 	switch answer.StopReason {

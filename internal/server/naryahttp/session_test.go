@@ -371,7 +371,7 @@ func TestSessionsArePutAway(t *testing.T) {
 		}
 		for _, c := range []struct{ name, body string }{
 			{"title", `{"title":"x"}`}, {"style", `{"style":"brief"}`}, {"posture", `{"posture":"detached"}`},
-			{"warming", `{"enabled":true,"ceilingUsd":1}`},
+			{"warming", `{"enabled":true,"ceilingUsd":1}`}, {"model", `{"model":"nobodys"}`}, {"style", `{"style":"unknown"}`},
 		} {
 			b.wantError(b.put(path+"/"+c.name, c.body), narya.CodeArchived)
 		}
