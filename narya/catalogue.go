@@ -91,7 +91,7 @@ var catalogue = []CodeEntry{
 	{CodeNobodyCalled, 404, "Nobody of that name", "No session on this host is called so."},
 	{CodeAskClosed, 409, "Ask closed", "The question of the other session was answered, or nobody waits for an answer any more: the turn that asked has ended, or one of the two sessions was archived or deleted."},
 	{CodeTurnLimit, 0, "Turn limit reached", "The agent used up the requests that one turn may make."},
-	{CodeDeleted, 410, "Session deleted", "The session was deleted; its id is never given again. Who is limited to workspaces is answered `NRY-0002`."},
+	{CodeDeleted, 410, "Session deleted", "The session was deleted; its id is never given again."},
 	{CodeNotRemembered, 404, "Not remembered", "The session remembers no decision under that name: it was forgotten, its lane has ended, or a later one took its place."},
 }
 

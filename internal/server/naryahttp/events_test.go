@@ -277,7 +277,9 @@ func TestReaders(t *testing.T) {
 		decider := b.as("decider", access.Grant{Roles: []access.Role{access.Decide}, Workspaces: []string{"here"}})
 		here.wantError(here.get("/v1/events"), narya.CodeForbidden)
 		here.wantError(here.get("/v1/events?hostEvents=true&sessionId="+uuidOf("ours")), narya.CodeForbidden)
-		decider.wantError(decider.get("/v1/events?sessionId="+uuidOf("ours")), narya.CodeForbidden)
+		for _, session := range []string{"ours", "theirs", "nobody"} { // who may read none learns of none
+			decider.wantError(decider.get("/v1/events?sessionId="+uuidOf(session)), narya.CodeForbidden)
+		}
 		first := narya.FormatID(int64(b.journal.Identity().FirstEvent) - 1)
 		own, other, unknown := here.stream("sessionId="+uuidOf("ours"), first), here.stream("sessionId="+uuidOf("theirs"), first),
 			here.stream("sessionId="+uuidOf("nobody"), first)

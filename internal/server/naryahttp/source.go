@@ -32,6 +32,9 @@ func (b *Binding) source(r *request, f filter, after uint64) (source, error) {
 			return nil, err
 		}
 	}
+	if err := access.Authorize(r.principal(), access.ListSessions, ""); err != nil {
+		return nil, err // who may read no session is told so of each, whether it is there or not
+	}
 	if f.session == "" {
 		return b.host.FollowEvents(b.framer, after), nil
 	}
