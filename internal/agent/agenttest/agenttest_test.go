@@ -149,7 +149,7 @@ func TestAsk(t *testing.T) {
 	}
 	perform(t, agenttest.Options{Answer: answer}, func(ctx context.Context, h agent.Handle) agent.Ending {
 		got := must[agent.Answer](t)(h.Ask(ctx, agent.Ask{AgentID: "q", Kind: "approval", Actions: []string{"approve", "deny"}, Members: members}))
-		want := agent.Answer{InterruptID: "interrupt-1", Decision: "deny", Reason: "why", Members: map[string]string{"a": "approve", "b": "deny"}}
+		want := agent.Answer{InterruptID: "interrupt-1", Decision: "deny", Reason: "why", Said: "why", Members: map[string]string{"a": "approve", "b": "deny"}}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("answer (-want +got):\n%s", diff)
 		}
