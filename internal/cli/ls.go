@@ -13,7 +13,7 @@ import (
 
 type lsCommand struct {
 	hostFlags
-	State     string `enum:"idle,running,waiting,archived,any" default:"any" placeholder:"STATE" help:"Only idle, running, waiting or archived ones. Otherwise all that the host lists."`
+	State     string `enum:"idle,running,waiting,archived,any" default:"any" placeholder:"STATE" help:"Only those that are idle, running (a question to you is a part of that), waiting (for a place among the running agents, or stopped with messages left) or archived. Otherwise all that the host lists."`
 	Follow    bool   `help:"Go on: print each session of the workspace again when it changes."`
 	Workspace string `default:"default" placeholder:"NAME" help:"The workspace that is followed."`
 	JSON      bool   `name:"json" help:"Print one JSON object a line."`

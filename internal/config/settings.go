@@ -45,7 +45,7 @@ finishing go on. B, KiB, MiB, GiB, TiB; at least 64MiB.`,
 		{"storage.max_artifact", `The largest output of an agent that is kept.`,
 			size(&c.Storage.MaxArtifact, 256<<20, 1<<20)},
 
-		{"agents.max_running", `Runs that work at the same time. More are accepted and wait.`,
+		{"agents.max_running", `Runs that work at the same time, without those that wait for a person or for another session. More are accepted and wait.`,
 			number{&c.Agents.MaxRunning, 8, 1, 1024}},
 		{"agents.cancel_grace", `How long an agent may take to end after a stop before it is killed.`,
 			duration(&c.Agents.CancelGrace, 10*time.Second, 100*time.Millisecond, 10*time.Minute)},

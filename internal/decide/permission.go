@@ -143,7 +143,7 @@ func (p DecidePermission) rule(d *draft, i session.Interrupt, input narad.Raw) (
 	if !can || !ok || i.Scope == narad.ScopeWorkflow {
 		return nil, Answer{
 			Status: Rejected, RequestID: i.InterruptID, Err: RefusedRemember,
-			Detail: "a decision is remembered of what names a resource, and one person decides, alone",
+			Detail: "this cannot be remembered: its agent names no resource (or a very long one), or several people must agree each time",
 		}, false
 	}
 	rule := &facts.PermissionRule{

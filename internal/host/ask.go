@@ -136,8 +136,16 @@ func (h *handle) member(m agent.Member, actions []string) decide.Member {
 	return out
 }
 
-// awaitAnswer waits for a decision, a stop or the end of the owner.
+// awaitAnswer waits for a decision, a stop or the end of the owner. Whoever waits for a person
+// leaves its place among the running agents to others meanwhile: people may take days.
 func (o *owner) awaitAnswer(ctx context.Context, wait waiter) (agent.Answer, error) {
+	select {
+	case f := <-wait.answer: // a rule has decided
+		return answerOf(f)
+	default:
+	}
+	o.host.places.lend(o.id)
+	defer o.host.places.reclaim(o.id)
 	select {
 	case f := <-wait.answer:
 		return answerOf(f)

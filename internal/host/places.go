@@ -49,7 +49,8 @@ func (p *places) give() {
 	p.change(func() { p.free++ })
 }
 
-// lend gives the place of a session away while somebody in it waits for another session. A
+// lend gives the place of a session away while somebody in it waits for a person or for another
+// session. A
 // session has one place, however many wait in it.
 func (p *places) lend(session string) {
 	p.change(func() {

@@ -34,6 +34,7 @@ type pending struct {
 	PermissionID string `json:"permissionId"`
 	SessionID    string `json:"sessionId"`
 	LaneID       string `json:"laneId,omitzero"`
+	ToolCallID   string `json:"toolCallId,omitzero"`
 	Action       string `json:"action"`
 	Resource     string `json:"resource"`
 	Detail       string `json:"detail,omitzero"`
@@ -49,7 +50,7 @@ func (b *Binding) permissions(w http.ResponseWriter, r *request) error {
 			return pending{}, false
 		}
 		return pending{
-			asked.PermissionID, e.SessionID, e.LaneID, asked.Action, asked.Resource, asked.Detail, f.Timestamp, f.ExpiresAt,
+			asked.PermissionID, e.SessionID, e.LaneID, asked.ToolCallID, asked.Action, asked.Resource, asked.Detail, f.Timestamp, f.ExpiresAt,
 		}, true
 	})
 }
