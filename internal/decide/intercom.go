@@ -55,7 +55,7 @@ func (t Tell) propose(d *draft) Answer {
 
 // send records what is to be delivered.
 func (d *draft) send(s facts.Sent, runID, agentID string) Answer {
-	if len(d.desk.Outbox) >= maxOutbox {
+	if len(d.desk.Outbox) >= maxOutbox && s.Kind != facts.Answered { // there are no more answers than asks
 		return Answer{Status: Conflict, Detail: "too much of the session waits to be delivered", Err: RefusedOutbox}
 	}
 	s.MessageID, s.From = d.env.NewID(), orElse(d.desk.Created.IntercomName, d.state.SessionID())
@@ -96,6 +96,7 @@ func (a AnswerAsk) propose(d *draft) Answer {
 	case !(Message{Content: a.Content}).Fits():
 		return refuse(Rejected, "content is too large")
 	}
+	d.closing = true // who asked waits for it, also while a disk is as good as full
 	return d.send(facts.Sent{
 		To: ask.From, ToSessionID: ask.FromSessionID, Content: a.Content, Kind: facts.Answered, AskID: a.AskID,
 	}, a.RunID, a.AgentID)
@@ -122,6 +123,7 @@ func (r Receive) propose(d *draft) Answer {
 		return Answer{Status: Conflict, Detail: "too many asks wait for the session", Err: RefusedFull}
 	}
 	if r.Told.Kind == facts.Answered {
+		d.closing = true
 		d.hear(r.Told)
 		return Answer{Status: Accepted}
 	}

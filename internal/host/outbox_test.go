@@ -3,6 +3,7 @@ package host_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -243,6 +244,51 @@ func TestAskMoreThanMayWait(t *testing.T) {
 		slices.Sort(put)
 		if !slices.Equal(got, put) {
 			t.Errorf("heard %q, want %q", got, put)
+		}
+	})
+}
+
+// An answer is taken, and heard, while the disk is as good as full, and whatever else of the
+// session waits for somebody who takes nothing: who asked waits for it.
+func TestAnswersGoThrough(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var free atomic.Uint64
+		free.Store(10 << 30)
+		j := memory(t, journal.Options{Free: func() (uint64, error) { return free.Load(), nil }})
+		o := speaking()
+		o.QueueLimit = 1
+		s := open(t, j, acts{run: waits}, o)
+		defer s.close()
+		for _, id := range []string{"s1", "s2", "s3"} {
+			s.create(id)
+		}
+		s.tell("s1", "s2", "which?", true)
+		s.say("s3", "work")
+		s.say("s3", "next")
+		for i := range 64 {
+			if a := s.tell("s2", "s3", fmt.Sprint("m", i), false); a.Status != decide.Accepted {
+				t.Fatalf("message %d: %+v", i, a)
+			}
+		}
+		synctest.Wait()
+		if a := s.tell("s2", "s3", "more", false); a.Err != decide.RefusedOutbox {
+			t.Errorf("one message too many: %+v", a)
+		}
+		free.Store(1<<30 - 1<<20)
+		pass(2 * time.Second)
+		if _, err := s.host.Do(t.Context(), access.Owner(), host.Request{
+			Action: access.SendMessage, Session: "s1", Command: decide.Message{Content: "x"},
+		}); !errors.Is(err, host.ErrStorageFull) {
+			t.Fatalf("a message in the reserve: %v", err)
+		}
+		asked := s.desk("s2").Asked
+		if len(asked) != 1 {
+			t.Fatalf("open asks: %+v", asked)
+		}
+		s.do(access.SendMessage, "s2", decide.AnswerAsk{AskID: asked[0].AskID, Content: "this one"}, "")
+		synctest.Wait()
+		if got := s.heard("s1"); len(got) != 1 || got[0] != "this one" {
+			t.Errorf("who asked heard %q", got)
 		}
 	})
 }

@@ -1,10 +1,13 @@
 package pebble
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
+	"syscall"
+	"time"
 
 	lsm "github.com/cockroachdb/pebble/v2"
 )
@@ -21,6 +24,8 @@ type quietLogger struct {
 	rest rest
 	// broke is called with the first fatal error once it is set.
 	broke atomic.Pointer[func(error) error]
+	// full is told of a disk that is full while the store is being opened; nil else.
+	full atomic.Pointer[chan error]
 }
 
 func (l *quietLogger) Infof(format string, args ...any) {
@@ -72,6 +77,14 @@ func (l *quietLogger) listener() *lsm.EventListener {
 // background reports what went wrong in the background. A table that cannot be read cannot be
 // merged with others, and is tried again after a rest.
 func (l *quietLogger) background(err error) {
+	if full := l.full.Load(); full != nil && errors.Is(err, syscall.ENOSPC) {
+		select {
+		case *full <- err:
+		default: // it is known; this is tried again at once, and for ever
+			time.Sleep(fullPause)
+		}
+		return
+	}
 	if !lsm.IsCorruptionError(err) {
 		l.log.Error("pebble: background work", "error", err)
 		return

@@ -103,13 +103,48 @@ func open(dir string, options Options) (*Journal, error) {
 	if err := checkLogEnd(options.FS, dir); err != nil {
 		return nil, fmt.Errorf("open %s: %w", dir, err)
 	}
-	if j.db, err = lsm.Open(dir, j.tuning()); err != nil {
+	if j.db, err = j.openDB(); err != nil {
 		return nil, fmt.Errorf("open %s: %w", dir, err)
 	}
 	if err := j.start(); err != nil {
 		return nil, errors.Join(fmt.Errorf("open %s: %w", dir, err), j.Close())
 	}
 	return j, nil
+}
+
+// fullPause is the pause between two attempts of what is given up already.
+const fullPause = 100 * time.Millisecond
+
+// openDB opens Pebble, which writes what stands in its newest log to a table first. Where the
+// disk has no room for that Pebble would try for ever: this gives up, and what goes on
+// without anybody who waits for it ends when there is room, or with the process. Until then
+// Pebble's own lock is held.
+func (j *Journal) openDB() (*lsm.DB, error) {
+	type opened struct {
+		db  *lsm.DB
+		err error
+	}
+	full, done := make(chan error, 1), make(chan opened)
+	given := make(chan struct{})
+	j.log.full.Store(&full)
+	go func() {
+		db, err := lsm.Open(j.dir, j.tuning())
+		select {
+		case done <- opened{db, err}:
+		case <-given:
+			if err == nil {
+				_ = db.Close() // nobody reads from it, and what it wrote is whole
+			}
+		}
+	}()
+	select {
+	case o := <-done:
+		j.log.full.Store(nil)
+		return o.db, o.err
+	case err := <-full:
+		close(given)
+		return nil, fmt.Errorf("the disk is full: make room and try again: %w", err)
+	}
 }
 
 // tuning is how Pebble is set up. What costs is compaction: sessions take turns

@@ -117,7 +117,7 @@ func TestPermission(t *testing.T) {
 		got := b.want(b.get("/v1/permissions?sessionId="+uuid("s1")), 200)
 		item := reply{body: got.items("items")[0]}
 		if item.field("action") != "execute" || item.field("resource") != "ls" || item.field("sessionId") != uuid("s1") ||
-			item.field("laneId") != narya.MainLaneID("s1") || item.field("toolCallId") != "" || !strings.Contains(item.field("detail"), "remembered") {
+			item.field("laneId") != narya.MainLaneID("s1") || item.field("toolCallId") == "" || !strings.Contains(item.field("detail"), "remembered") {
 			t.Errorf("got %s", item.body)
 		}
 		id := item.field("permissionId")
