@@ -536,6 +536,7 @@ func TestLeavingTheLoopLeavesNothingBehind(t *testing.T) {
 		c := dial(t, h, client.Options{})
 		for _, stop := range []int64{1, turn, 30 * turn} {
 			follow(t.Context(), c.Follow("s", client.FollowOptions{MaxPending: 1}), at(stop))
+			synctest.Wait() // who has told its end may not have returned yet
 			stacks := make([]byte, 1<<20)
 			stacks = stacks[:runtime.Stack(stacks, true)]
 			if strings.Contains(string(stacks), "client.(*subscription).read") {
