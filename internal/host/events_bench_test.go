@@ -82,9 +82,15 @@ func BenchmarkAppendBesideNewcomers(b *testing.B) {
 			}
 			add()
 			for _, frames := range readers {
-				<-frames.Wake()
-				if data, err := frames.Poll(b.Context()); err != nil || len(data) == 0 {
-					b.Fatal(len(data), err)
+				for { // a wake says that it may be worth to look
+					<-frames.Wake()
+					data, err := frames.Poll(b.Context())
+					if err != nil {
+						b.Fatal(err)
+					}
+					if len(data) > 0 {
+						break
+					}
 				}
 				frames.Close()
 			}
