@@ -74,7 +74,7 @@ func (p *peer) failureOf(err error, exit string) *failure {
 		return errSignIn
 	case errors.As(err, &refused):
 		// Who waits has nothing else to go by than what the agent says: one line of it.
-		said := label(p.opt.hides(strings.ToValidUTF8(refused.Message, "\uFFFD")), maxReason)
+		said := label(p.opt.hider()(strings.ToValidUTF8(refused.Message, "\uFFFD")), maxReason)
 		return &failure{code: codeAgentError, message: fmt.Sprintf("The agent reported an error (code %d).", refused.Code), said: said}
 	case errors.Is(err, errGarbage):
 		return &failure{code: codeProtocol, message: "What the agent writes is not the Agent Client Protocol.", cause: err}

@@ -23,15 +23,16 @@ type stderr struct {
 	logged int
 }
 
-func newStderr(opt *Options) *stderr { return &stderr{log: opt.Logger, hides: opt.hides} }
+func newStderr(opt *Options) *stderr { return &stderr{log: opt.Logger, hides: opt.hider()} }
 
-// hides takes out of what an agent says what is secret, or looks like it.
-func (o *Options) hides(text string) string {
+// hider returns what takes out of an agent's words what is secret, or looks like it.
+func (o *Options) hider() func(string) string {
 	var pairs []string
 	for _, secret := range o.secrets() {
 		pairs = append(pairs, secret, hidden)
 	}
-	return keyLike.ReplaceAllString(strings.NewReplacer(pairs...).Replace(text), hidden)
+	known := strings.NewReplacer(pairs...)
+	return func(text string) string { return keyLike.ReplaceAllString(known.Replace(text), hidden) }
 }
 
 const hidden = "[hidden]"

@@ -29,7 +29,7 @@ func (a *asking) ended(call string) {
 	a.answered()
 }
 
-// ask reads a fact of the past about rounds.
+// round reads what a fact of the past says of the rounds of its run.
 func (h *historian) round(rec narad.Authority, runID string) {
 	a := h.asking[runID]
 	if a == nil {
@@ -115,7 +115,9 @@ func (r *rounds) StartTool(ctx context.Context, t agent.Tool) (string, error) {
 		return "", err
 	}
 	id, err := r.Handle.StartTool(ctx, t)
-	r.note(func(a *asking) { a.open[id] = true })
+	if err == nil {
+		r.note(func(a *asking) { a.open[id] = true })
+	}
 	return id, err
 }
 
